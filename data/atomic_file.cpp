@@ -13,6 +13,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "data/path_kind.h"
+
 namespace convoy::data {
 namespace {
 
@@ -21,13 +23,21 @@ namespace {
 std::array<std::atomic<const char*>, 8> partial_files{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
-extern "C" void remove_partial_files() {
-  for (const auto& file : partial_files)
-    if (const char* name = file.load(); name != nullptr) ::unlink(name);
+// What the signal handler prints first. On a terminal it clears the line of a progress display.
+std::atomic<const char*> line_start{""};
+
+void print(const char* text) {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
-extern "C" void remove_partial_files_and_end(int signal) {
+// May call only functions that are safe in signal handlers.
+extern "C" void end_process(int signal) {
   remove_partial_files();
+  print(line_start);
+  print(signal == SIGTERM  ? "convoy: ended by SIGTERM"
+        : signal == SIGINT ? "convoy: ended by SIGINT"
+                           : "convoy: ended by SIGHUP");
+  print("; no file is left half written\n");
   // Remove the files before the default action is restored. timeout(1) and process groups send a
   // signal twice, so with the default action the second signal would end the process at once.
   ::signal(signal, SIG_DFL);
@@ -60,11 +70,12 @@ void sync(const std::filesystem::path& opened, int flags, const std::filesystem:
 AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::move(destination)) {
   // Refuse a folder before the caller spends work on the content. The renaming would otherwise fail
   // only at the end.
-  if (std::filesystem::is_directory(destination_))
+  if (is_folder(destination_))
     throw std::runtime_error(
         fmt::format("{}: is a folder, expected the name of a file", destination_.string()));
-  const bool exists = std::filesystem::exists(destination_);
-  in_place_ = exists && !std::filesystem::is_regular_file(destination_);
+  std::error_code unknown;  // the creation below reports a folder without permission
+  const bool exists = std::filesystem::exists(destination_, unknown);
+  in_place_ = exists && !is_file(destination_);
   if (exists && !in_place_ && std::filesystem::is_symlink(destination_))
     destination_ = std::filesystem::canonical(destination_);
   temporary_ = destination_;
@@ -96,9 +107,15 @@ void AtomicFile::commit() {
   sync(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY, destination_);
 }
 
-void remove_partial_files_on_signals() {
+extern "C" void remove_partial_files() {
+  for (const auto& file : partial_files)
+    if (const char* name = file.load(); name != nullptr) ::unlink(name);
+}
+
+void end_cleanly_on_signals() {
+  if (::isatty(STDERR_FILENO) != 0) line_start = "\r\x1b[K";
   struct sigaction action {};
-  action.sa_handler = remove_partial_files_and_end;
+  action.sa_handler = end_process;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction current {};

@@ -26,10 +26,11 @@ class AtomicFile {
   bool in_place_ = false, committed_ = false;
 };
 
-// Makes SIGINT, SIGTERM and SIGHUP remove unfinished files before they end the process. A signal
-// that the process ignores (nohup) stays ignored. A training handles signals itself and does not
-// call this.
-void remove_partial_files_on_signals();
+// Removes the unfinished files of this process. Safe in a signal handler.
+extern "C" void remove_partial_files();
+// Makes SIGINT, SIGTERM and SIGHUP remove unfinished files and print a line before they end the
+// process. A signal that the process ignores (nohup) stays ignored.
+void end_cleanly_on_signals();
 
 void write_file_atomically(const std::filesystem::path& destination, std::string_view content);
 

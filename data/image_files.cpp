@@ -8,6 +8,7 @@
 
 #include "data/convert/catalogue.h"
 #include "data/convert/folder_source.h"
+#include "data/path_kind.h"
 
 namespace convoy::data {
 namespace {
@@ -43,7 +44,9 @@ bool is_usable(Conversion& conversion) {
         fmt::format("{}: an archive, expected images, folders or a store (convoy data convert makes one)",
                     conversion.name));
   }
-  const std::string reason = !fs::exists(status) ? "no such file or folder" : "neither a file nor a folder";
+  const std::string reason = status.type() == fs::file_type::none ? error.message()
+                             : !fs::exists(status)                ? "no such file or folder"
+                                                                  : "neither a file nor a folder";
   conversion.refuse(fmt::format("{}: {}", conversion.name, reason), "files that cannot be read");
   return false;
 }
@@ -58,7 +61,7 @@ ImageFiles::ImageFiles(const std::vector<std::string>& sources, const ImageFiles
   Conversion conversion{"", {}, rules, nullptr, nullptr, false, {}, 0};
   for (const std::string& source : sources) {
     conversion.name = source;
-    if (fs::is_directory(source)) {
+    if (is_folder(source)) {
       conversion.source = open_folder(source);
       for (const std::string& path : images_of(conversion)) {
         const auto slash = path.find('/');

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <system_error>
@@ -78,6 +79,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return exit.status;
   } catch (const std::bad_alloc&) {
     return failed("out of memory", 1);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return failed(fmt::format("{}: {}", error.path1().string(), error.code().message()), 1);
     // The fmt library, too, throws std::system_error if it cannot write to standard output.
   } catch (const std::system_error& error) {
     return std::ferror(stdout) != 0 ? failed_output(error.code().value()) : failed(error.what(), 1);

@@ -21,7 +21,7 @@ namespace {
 
 std::string read(const std::string& file) {
   std::ifstream stream(file);
-  if (std::filesystem::is_directory(file) || !stream) fail(file, "cannot be read, expected a TOML file");
+  if (!stream || std::filesystem::is_directory(file)) fail(file, "cannot be read, expected a TOML file");
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 

@@ -15,7 +15,6 @@
 #include "app/commands/data_photographs.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
-#include "data/atomic_file.h"
 #include "data/convert/convert.h"
 #include "data/store/store.h"
 #include "data/synthetic/drawn_images.h"
@@ -154,7 +153,6 @@ void convert(ConvertFlags& flags) {
   flags.options.note = say;
   flags.options.progress = [&display](const data::ConvertProgress& progress) { display.show(progress); };
   flags.options.format = format_of(flags.format);
-  data::remove_partial_files_on_signals();
   data::ConvertReport report;
   try {
     report = data::convert(flags.source, flags.out, flags.options);
@@ -278,7 +276,6 @@ void add_synth(CLI::App& data_command) {
       ->capture_default_str()
       ->check(whole_number(0, 1024));
   command->callback([flags] {
-    data::remove_partial_files_on_signals();
     data::write_drawn_set(flags->set, flags->out, flags->threads);
     fmt::print("{}: {} training and {} test images of {} classes\n", flags->out, flags->set.train,
                flags->set.test, flags->set.classes);

@@ -101,7 +101,6 @@ void export_checkpoint(const ExportOptions& options) {
   CheckpointState state = load_checkpoint(file);
   if (options.ema) use_averages(state, file);
   const Network network = network_of(state, file);
-  data::remove_partial_files_on_signals();
   data::AtomicFile out(options.out);
   std::map<std::string, std::string> metadata = metadata_of(state);
   std::int64_t parameters = network.parameter_count();

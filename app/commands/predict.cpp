@@ -21,7 +21,6 @@
 #include "app/training/rank_setup.h"
 #include "app/training/report/predictions.h"
 #include "app/training/trained_network.h"
-#include "data/atomic_file.h"
 #include "data/image_files.h"
 #include "data/store/store.h"
 
@@ -240,7 +239,6 @@ void predict(const PredictFlags& flags) {
   check(flags);
   const TrainOptions& run = flags.options.run;
   comm::MpiEnvironment environment(timeout_of(run), device_of(run.backend));
-  if (environment.world().size() == 1) data::remove_partial_files_on_signals();
   Prediction(flags, environment).run();
 }
 

@@ -14,6 +14,7 @@
 #include "app/model/zoo/zoo.h"
 #include "app/training/option_table.h"
 #include "app/training/parameter_rates.h"
+#include "data/path_kind.h"
 #include "kernels/device/sample_transform.h"
 
 namespace convoy::app {
@@ -51,9 +52,9 @@ void check_schedule(const TrainOptions& o) {
 void check_trace(const TrainOptions& o) {
   if (o.trace.empty()) return;
   const std::filesystem::path folder = std::filesystem::path(o.trace).parent_path();
-  require(folder.empty() || std::filesystem::is_directory(folder),
+  require(folder.empty() || data::is_folder(folder),
           fmt::format("--trace {}: no folder {}", o.trace, folder.string()));
-  require(!std::filesystem::is_directory(o.trace),
+  require(!data::is_folder(o.trace),
           fmt::format("--trace {}: is a folder, expected the name of a file", o.trace));
 }
 

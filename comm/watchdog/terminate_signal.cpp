@@ -11,6 +11,7 @@ namespace {
 
 std::atomic<int> wake_descriptor = -1;
 std::atomic<bool> terminate_arrived = false;
+std::atomic<void (*)()> delivery_action = nullptr;
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 extern "C" void on_terminate(int) {
@@ -47,7 +48,10 @@ void TerminateSignal::release() {
 
 void TerminateSignal::ignore() { wake_descriptor = -1; }
 
+void TerminateSignal::before_delivery(void (*action)()) { delivery_action = action; }
+
 void TerminateSignal::deliver() {
+  if (void (*action)() = delivery_action; action != nullptr) action();
   ::signal(SIGTERM, SIG_DFL);
   ::kill(::getpid(), SIGTERM);
   for (;;) ::pause();

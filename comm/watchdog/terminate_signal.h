@@ -16,6 +16,8 @@ class TerminateSignal {
   // If hold() has taken over SIGTERM, makes it have no effect from now on, even if it has already
   // arrived. Call this in a process that is about to end.
   static void ignore();
+  // deliver() calls the action first. The action must be safe in signal handlers.
+  static void before_delivery(void (*action)());
   // Ends this process by SIGTERM, which the calling thread must not block.
   [[noreturn]] static void deliver();
 };

@@ -15,6 +15,7 @@ struct ArchiveLink {
   // target of a hard link is relative to the archive's root.
   std::string target;
   bool hard = false;
+  std::size_t position = 0;  // counts the files and links of the archive
 };
 
 // Maps the path of a file in the archive to the other paths under which links show the file.

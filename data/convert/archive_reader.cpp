@@ -2,6 +2,7 @@
 
 #include <archive_entry.h>
 #include <fmt/format.h>
+#include <locale.h>
 
 #include <algorithm>
 #include <array>
@@ -45,6 +46,24 @@ void support_compressed_file(archive* reader) {
   support_filters(reader);
   archive_read_support_format_raw(reader);
 }
+
+// While an object exists, names of files are UTF-8 in this thread. In the locale "C" libarchive
+// cannot give a name that a zip archive marks as UTF-8 and that is not ASCII.
+class Utf8Names {
+ public:
+  Utf8Names() {
+    static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    if (utf8 != nullptr) before_ = ::uselocale(utf8);
+  }
+  ~Utf8Names() {
+    if (before_ != nullptr) ::uselocale(before_);
+  }
+  Utf8Names(const Utf8Names&) = delete;
+  Utf8Names& operator=(const Utf8Names&) = delete;
+
+ private:
+  locale_t before_ = nullptr;
+};
 
 ArchiveReader::Kind kind_of(archive_entry* entry) {
   using Kind = ArchiveReader::Kind;
@@ -111,6 +130,7 @@ la_ssize_t ArchiveReader::read_outer(archive* reader, void* self, const void** b
 la_int64_t ArchiveReader::skip_outer(archive*, void*, la_int64_t) { return 0; }
 
 bool ArchiveReader::next(Entry& result) {
+  const Utf8Names names;
   archive_entry* entry = nullptr;
   int status = ARCHIVE_RETRY;
   while (status == ARCHIVE_RETRY) status = archive_read_next_header(reader_.get(), &entry);

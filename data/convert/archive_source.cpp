@@ -14,6 +14,7 @@
 #include "data/convert/archive_links.h"
 #include "data/convert/file_source.h"
 #include "data/convert/folder_source.h"
+#include "data/path_kind.h"
 
 namespace convoy::data {
 namespace {
@@ -35,26 +36,31 @@ class Archives final : public FileSource {
 
   Listing list() override {
     Listing listing;
+    replaced_.clear();
+    std::vector<StoredFile> files;
     std::map<std::string, ArchiveLink> links;
     std::set<std::string> folders;
+    std::size_t position = 0;
     for_each([&](const Entry& entry, ArchiveReader&) {
+      ++position;
       if (entry.path == ".." || entry.path.starts_with("../")) {
         ++listing.outside;
       } else if (entry.kind == Kind::file) {
-        listing.files.push_back(entry.path);
+        files.push_back({entry.path, position});
         add_parents(entry.path, folders);
       } else if (entry.kind == Kind::folder) {
         add_parents(entry.path + "/", folders);
       } else if (entry.kind == Kind::special) {
         ++listing.special;
       } else {
-        links[entry.path] = {entry.target, entry.kind == Kind::hard_link};
+        listing.replaced += links.contains(entry.path) ? 1 : 0;
+        links[entry.path] = {entry.target, entry.kind == Kind::hard_link, position};
         add_parents(entry.path, folders);
       }
       return true;
     });
-    std::sort(listing.files.begin(), listing.files.end());
     listing.folders.assign(folders.begin(), folders.end());
+    keep_last(std::move(files), links, listing);
     aliases_ = resolve_links(listing, links);
     return listing;
   }
@@ -72,8 +78,10 @@ class Archives final : public FileSource {
   std::size_t size(const std::string&) const override { return 0; }
 
   void visit(const Visitor& visitor) const override {
+    std::size_t position = 0;
     for_each([&](const Entry& entry, ArchiveReader& reader) {
-      if (entry.kind != Kind::file) return true;
+      ++position;
+      if (entry.kind != Kind::file || replaced_.contains(position)) return true;
       const auto read = [&](const Content::Room& room) {
         return unpack(reader.read_all(kLargestFile, room), entry.path, kLargestFile);
       };
@@ -101,6 +109,45 @@ class Archives final : public FileSource {
 
  private:
   using EntryVisitor = std::function<bool(const Entry&, ArchiveReader&)>;
+  struct StoredFile {
+    std::string path;
+    std::size_t position;  // among the entries of all archives
+  };
+
+  // Lists the files. If several entries have one name, keeps the last one, as unpacking would.
+  // Unpacking also gives a hard link the content that its target has at that time. So a hard link
+  // is unreadable here if its target is replaced after it.
+  void keep_last(std::vector<StoredFile> files, std::map<std::string, ArchiveLink>& links, Listing& listing) {
+    std::ranges::stable_sort(files, {}, &StoredFile::path);
+    std::map<std::string, std::size_t> last_of_several;  // the last position of a name
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const auto& [path, position] = files[i];
+      if (i > 0 && files[i - 1].path == path) last_of_several[path] = position;
+      if (i + 1 < files.size() && files[i + 1].path == path) {
+        replaced_.insert(position);
+      } else if (const auto link = links.find(path); link != links.end()) {
+        last_of_several[path] = std::max(position, link->second.position);
+        if (link->second.position > position)
+          replaced_.insert(position);
+        else
+          links.erase(link), ++listing.replaced;
+      }
+    }
+    listing.replaced += std::ssize(replaced_);
+    listing.files.reserve(files.size());
+    for (auto& [path, position] : files)
+      if (!replaced_.contains(position)) listing.files.push_back(std::move(path));
+    std::erase_if(links, [&](const auto& item) {
+      const auto& [path, link] = item;
+      const auto target = last_of_several.find(link.target);
+      const bool changed = link.hard && target != last_of_several.end() && link.position < target->second;
+      if (changed)
+        listing.unreadable.push_back(
+            {path,
+             fmt::format("a hard link to {}, which a later file of the archive replaces", link.target)});
+      return changed;
+    });
+  }
 
   // Adds all folders above `path`, because an archive may contain files without listing their
   // folders.
@@ -129,10 +176,13 @@ class Archives final : public FileSource {
 
   bool for_each_in(ArchiveReader& reader, const std::string& name, const std::string& prefix,
                    const EntryVisitor& visitor) const {
+    std::set<std::string> archives;
     for (Entry entry; reader.next(entry);) {
       if (nested_ && prefix.empty() && entry.kind == Kind::file && is_archive_path(entry.path)) {
         const std::string inner_name = fmt::format("{}: {}", name, entry.path);
         ArchiveReader inner(reader, inner_name, ArchiveReader::Form::archive);
+        if (!archives.insert(entry.path).second)
+          throw std::runtime_error(fmt::format("{} occurs twice, expected once", inner_name));
         if (!visitor(folder_entry(entry.path + "/"), inner)) return false;
         if (!for_each_in(inner, inner_name, entry.path + "/", visitor)) return false;
         continue;
@@ -147,6 +197,7 @@ class Archives final : public FileSource {
   std::vector<Part> parts_;
   bool nested_;
   Aliases aliases_;
+  std::set<std::size_t> replaced_;  // positions of files that a later entry replaces
 };
 
 constexpr std::size_t kMostAlternatives = 1 << 20;
@@ -218,7 +269,7 @@ std::unique_ptr<FileSource> open_archives(const std::string& source) {
   std::vector<Archives::Part> parts;
   if (is_archive_list(source)) {
     for (const std::string& file : archives_in_list(source)) parts.push_back({file, file + "/"});
-  } else if (fs::is_directory(source)) {
+  } else if (is_folder(source)) {
     for (const std::string& file : open_folder(source)->list().files)
       if (is_archive_path(file)) parts.push_back({(fs::path(source) / file).string(), file + "/"});
   } else {
@@ -229,11 +280,11 @@ std::unique_ptr<FileSource> open_archives(const std::string& source) {
 
 std::unique_ptr<FileSource> open_source(const fs::path& source) {
   if (is_archive_list(source.string())) return open_archives(source.string());
-  if (fs::is_directory(source)) return open_folder(source);
-  if (!std::ifstream(source)) {
-    throw std::runtime_error(fmt::format("{}: {}", source.string(), std::strerror(errno)));
-  }
-  if (fs::is_regular_file(source) && fs::file_size(source) == 0)
+  if (is_folder(source)) return open_folder(source);
+  if (!std::ifstream(source))
+    throw std::runtime_error(fmt::format("{}: {}, expected a folder, an archive or a file that can be read",
+                                         source.string(), std::strerror(errno)));
+  if (is_file(source) && fs::file_size(source) == 0)
     throw std::runtime_error(
         fmt::format("{}: an empty file, expected an archive or a file of a data set", source.string()));
   if (ArchiveReader::recognises(source.string()))

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "data/class_names.h"
+
 namespace convoy::data {
 namespace {
 
@@ -51,23 +53,6 @@ std::string extension_of(const std::string& path) {
   return extension;
 }
 
-bool is_read_image(const std::string& path) {
-  static constexpr std::array kExtensions{".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng"};
-  return std::ranges::find(kExtensions, extension_of(path)) != kExtensions.end();
-}
-
-std::optional<std::string> unread_image_kind(const std::string& path) {
-  static const std::map<std::string, std::string> kinds{
-      {".webp", "WebP"},     {".bmp", "BMP"},       {".dib", "BMP"},       {".tif", "TIFF"},
-      {".tiff", "TIFF"},     {".gif", "GIF"},       {".ppm", "PPM"},       {".pgm", "PGM"},
-      {".pbm", "PBM"},       {".pnm", "PNM"},       {".heic", "HEIC"},     {".heif", "HEIC"},
-      {".avif", "AVIF"},     {".jxl", "JPEG XL"},   {".jp2", "JPEG 2000"}, {".j2k", "JPEG 2000"},
-      {".j2c", "JPEG 2000"}, {".jpc", "JPEG 2000"}, {".jpf", "JPEG 2000"}, {".jpx", "JPEG 2000"}};
-  const auto found = kinds.find(extension_of(path));
-  if (found == kinds.end()) return std::nullopt;
-  return found->second + " images";
-}
-
 bool is_hidden(const std::string& path) {
   return path.starts_with('.') || path.find("/.") != std::string::npos || path.starts_with("__MACOSX/") ||
          path.find("/__MACOSX/") != std::string::npos;
@@ -80,8 +65,9 @@ bool is_image(const std::string& path) {
 std::optional<Split> split_of(const std::string& folder) {
   std::string name = folder;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (name == "train") return Split::train;
-  if (name == "test" || name == "val" || name == "valid" || name == "validation") return Split::test;
+  if (name == "train" || name == "training") return Split::train;
+  if (name == "test" || name == "testing" || name == "val" || name == "valid" || name == "validation")
+    return Split::test;
   return std::nullopt;
 }
 
@@ -109,6 +95,7 @@ void Conversion::account_for(const Listing& listing) {
   }
   left_out.add("devices, pipes and sockets", listing.special);
   left_out.add("names that lead out of the archive", listing.outside);
+  left_out.add("files that a later one of the same name replaces", listing.replaced);
 }
 
 bool Conversion::takes(const std::string& path, const std::string& shown) {
@@ -142,7 +129,7 @@ void CatalogueBuilder::add_to_test_source(std::string path, const std::string& c
 
 std::vector<std::string> CatalogueBuilder::sorted_classes() const {
   std::vector<std::string> names;
-  bool numbers = true;
+  bool numbers = order_ == Order::as_added;
   for (const auto& [name, label] : classes_) {
     names.push_back(name);
     numbers = numbers && whole_number(name);
@@ -219,11 +206,12 @@ void CatalogueBuilder::require_unique_paths() const {
   }
 }
 
-Catalogue CatalogueBuilder::finish(Order order) {
+Catalogue CatalogueBuilder::finish() {
   require_splits();
   require_unique_paths();
   Catalogue catalogue;
   catalogue.classes = sorted_classes();
+  require_class_names(catalogue.classes, conversion_.name);
   std::vector<std::int32_t> label(classes_.size());
   for (std::size_t i = 0; i < catalogue.classes.size(); ++i)
     label[static_cast<std::size_t>(classes_.at(catalogue.classes[i]))] = static_cast<std::int32_t>(i);
@@ -233,7 +221,7 @@ Catalogue CatalogueBuilder::finish(Order order) {
   require_images(catalogue.classes);
   for (auto* samples : {&samples_, &test_samples_}) {
     std::stable_sort(samples->begin(), samples->end(), [&](const Sample& a, const Sample& b) {
-      if (order == Order::as_added) return a.split < b.split;
+      if (order_ == Order::as_added) return a.split < b.split;
       return std::tuple(a.split, a.label, folder_of(a.path), file_of(a.path)) <
              std::tuple(b.split, b.label, folder_of(b.path), file_of(b.path));
     });

@@ -71,7 +71,11 @@ struct Catalogue {
 
 class CatalogueBuilder {
  public:
-  explicit CatalogueBuilder(Conversion& conversion) : conversion_(conversion) {}
+  // The order of classes and rows. `sorted`: classes by name, and rows by class, folder and file
+  // name, as in torchvision's ImageFolder. `as_added`: classes by value if all names are whole
+  // numbers and by name otherwise, and rows in the order of the calls of add().
+  enum class Order : std::uint8_t { sorted, as_added };
+  CatalogueBuilder(Conversion& conversion, Order order) : conversion_(conversion), order_(order) {}
   // `split` is empty if the source does not say to which split the image belongs.
   void add(std::string path, const std::string& class_name, std::optional<Split> split);
   void add_to_test_source(std::string path, const std::string& class_name);
@@ -79,12 +83,8 @@ class CatalogueBuilder {
   std::vector<std::string> sorted_classes() const;
   bool has_test_images() const { return has_test_; }
 
-  // The order of the rows in the store. `sorted`: by class, folder and file name, as in
-  // torchvision's ImageFolder. `as_added`: in the order of the calls of add().
-  enum class Order : std::uint8_t { sorted, as_added };
-  // Sorts the classes by name, or by value if all names are whole numbers. Throws
-  // std::runtime_error unless every class has training images and the test split has images.
-  Catalogue finish(Order order);
+  // Throws std::runtime_error unless every class has training images and the test split has images.
+  Catalogue finish();
 
  private:
   void choose_test_images(const std::vector<std::string>& names);
@@ -93,6 +93,7 @@ class CatalogueBuilder {
   void require_images(const std::vector<std::string>& names) const;
 
   Conversion& conversion_;
+  const Order order_;
   // Maps a class name to a preliminary label, numbered in order of appearance. finish() assigns the
   // final labels.
   std::map<std::string, std::int32_t> classes_;
@@ -110,8 +111,8 @@ bool is_hidden(const std::string& path);
 // Returns whether the file is not hidden and has the extension of an image, read or unread.
 bool is_image(const std::string& path);
 
-// Returns the split for a folder's name, in upper or lower case: "train" is the training split;
-// "test", "val", "valid" and "validation" are the test split.
+// Returns the split for a folder's name, in upper or lower case: "train" and "training" are the
+// training split; "test", "testing", "val", "valid" and "validation" are the test split.
 std::optional<Split> split_of(const std::string& folder);
 
 // Each of these functions reads one layout of sources: it turns the listing of a source into a

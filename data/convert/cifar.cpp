@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "data/class_names.h"
 #include "data/convert/catalogue.h"
 #include "data/convert/records.h"
 
@@ -62,6 +63,7 @@ std::vector<std::string> class_names(const std::string& meta, const Variant& var
     throw std::runtime_error(fmt::format("{}: {}: {} class names, expected {}", source, variant.names,
                                          names.size(), variant.classes));
   }
+  require_class_names(names, fmt::format("{}: {}", source, variant.names));
   return names;
 }
 

@@ -9,6 +9,7 @@
 
 #include "data/convert/catalogue.h"
 #include "data/convert/folder_source.h"
+#include "data/path_kind.h"
 
 namespace convoy::data {
 namespace {
@@ -58,24 +59,31 @@ std::string inside_source(const std::string& root) {
 // archives.
 void find_imagenet(std::string& source, ConvertOptions& options) {
   const fs::path folder(source);
-  if (!fs::is_regular_file(folder / "ILSVRC2012_img_train.tar")) return;
+  if (!is_file(folder / "ILSVRC2012_img_train.tar")) return;
   const auto take = [&](std::string& option, const char* file) {
-    if (option.empty() && fs::is_regular_file(folder / file)) option = (folder / file).string();
+    if (option.empty() && is_file(folder / file)) option = (folder / file).string();
   };
   take(options.test, "ILSVRC2012_img_val.tar");
   take(options.test_labels, "ILSVRC2012_devkit_t12.tar.gz");
   source = (folder / "ILSVRC2012_img_train.tar").string();
 }
 
-bool is_csv(const fs::path& source) {
-  return extension_of(source.string()) == ".csv" && fs::is_regular_file(source);
+bool is_csv(const fs::path& source) { return extension_of(source.string()) == ".csv" && is_file(source); }
+
+bool is_image_in_folder(const std::string& path) {
+  return is_image(path) && path.find('/') != std::string::npos;
 }
 
+// Lists the source. If it holds archives, and no images but some next to them (a preview, a logo),
+// lists the content of the archives.
 Listing list_source(Conversion& conversion, const std::string& source) {
   conversion.source = open_source(source);
   conversion.archives_are_folders = is_archive_list(source);
   Listing listing = conversion.source->list();
-  if (any_file(listing, is_image) || !any_file(listing, is_archive_path)) return listing;
+  if (any_file(listing, is_image_in_folder) || !any_file(listing, is_archive_path)) return listing;
+  if (is_folder(source))
+    for (const std::string& path : listing.files)
+      if (!is_archive_path(path)) conversion.left_out.add_file(path);
   conversion.source = open_archives(source);
   conversion.archives_are_folders = true;
   return conversion.source->list();
@@ -130,6 +138,17 @@ Catalogue catalogue_of(Conversion& conversion, SourceFormat format, Listing list
   }
 }
 
+[[noreturn]] void refuse_unknown(const Conversion& conversion, const Listing& listing) {
+  if (!listing.unreadable.empty())
+    throw std::runtime_error(fmt::format("{}: {}: {}, expected files that can be read", conversion.name,
+                                         listing.unreadable[0].path, listing.unreadable[0].reason));
+  throw std::runtime_error(fmt::format(
+      "{}: no known data set, expected train/CLASS/*.jpg|png with test/ or val/, CLASS/*.jpg|png, "
+      "WebDataset shards, a CSV file, CIFAR binary files (data_batch_1.bin …) or IDX files "
+      "(train-images-idx3-ubyte …)",
+      conversion.name));
+}
+
 }  // namespace
 
 const char* name_of(SourceFormat format) {
@@ -153,12 +172,7 @@ ConvertReport convert(const std::string& given_source, const fs::path& destinati
   Listing listing;
   if (report.format != SourceFormat::csv) listing = list_source(conversion, source);
   if (report.format == SourceFormat::automatic) report.format = recognise(listing);
-  if (report.format == SourceFormat::automatic)
-    throw std::runtime_error(fmt::format(
-        "{}: no known data set, expected train/CLASS/*.jpg|png with test/ or val/, CLASS/*.jpg|png, "
-        "WebDataset shards, a CSV file, CIFAR binary files (data_batch_1.bin …) or IDX files "
-        "(train-images-idx3-ubyte …)",
-        conversion.name));
+  if (report.format == SourceFormat::automatic) refuse_unknown(conversion, listing);
   if (report.format == SourceFormat::cifar || report.format == SourceFormat::idx) {
     refuse_flags_of_images(conversion, report.format);
     conversion.account_for(listing);

@@ -83,7 +83,7 @@ Catalogue csv(Conversion& conversion) {
     throw std::runtime_error(fmt::format("{}: {}", conversion.name, error.what()));
   }
   CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  CatalogueBuilder builder(conversion);
+  CatalogueBuilder builder(conversion, CatalogueBuilder::Order::as_added);
   try {
     std::vector<std::string> header, fields;
     reader.next(header);
@@ -114,7 +114,7 @@ Catalogue csv(Conversion& conversion) {
     throw std::runtime_error(fmt::format("{}: {}", conversion.name, text));
   }
   if (conversion.test) add_test_source(conversion, builder);
-  return builder.finish(CatalogueBuilder::Order::as_added);
+  return builder.finish();
 }
 
 }  // namespace convoy::data

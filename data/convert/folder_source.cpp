@@ -98,7 +98,8 @@ class Folder final : public FileSource {
     struct stat status {};
     if (error || ::stat(folder.c_str(), &status) != 0) {
       const std::string reason = error ? error.message() : std::strerror(errno);
-      if (prefix.empty()) throw std::runtime_error(fmt::format("{}: {}", name(), reason));
+      if (prefix.empty())
+        throw std::runtime_error(fmt::format("{}: {}, expected a folder that can be read", name(), reason));
       listing.unreadable.push_back({prefix, reason, true});
       return;
     }
@@ -147,7 +148,7 @@ class Folder final : public FileSource {
 class SingleFile final : public FileSource {
  public:
   explicit SingleFile(const fs::path& path) : FileSource(path.string()), path_(path) {}
-  Listing list() override { return {{path_.filename().string()}, {}, {}, 0, 0}; }
+  Listing list() override { return {{path_.filename().string()}, {}, {}}; }
   bool reads_by_name() const override { return true; }
   Bytes read(const std::string&) const override { return read_file(path_); }
   std::size_t size(const std::string&) const override { return size_of(path_); }

@@ -268,14 +268,14 @@ Catalogue image_folders(Conversion& conversion, Listing listing) {
                       conversion.options.root);
   const bool splits = layout.has_splits();
   if (!splits) layout.find_root();
-  CatalogueBuilder builder(conversion);
+  CatalogueBuilder builder(conversion, CatalogueBuilder::Order::sorted);
   layout.images(splits, [&](std::string path, const std::string& class_name, std::optional<Split> split) {
     builder.add(std::move(path), class_name, split);
   });
   if (conversion.test) {
     add_test_source(conversion, builder);
   }
-  return builder.finish(CatalogueBuilder::Order::sorted);
+  return builder.finish();
 }
 
 void add_test_folders(Conversion& conversion, CatalogueBuilder& builder, Listing listing) {

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kHeaderBytes = 128;
 constexpr std::size_t kMostUnpacked = 64 << 20;
 // The types of data elements in a MATLAB file.
-constexpr std::uint32_t kInt8 = 1, kUint8 = 2, kInt16 = 3, kUint16 = 4, kInt32 = 5, kUint32 = 6, kDouble = 9,
-                        kMatrix = 14, kCompressed = 15, kUtf8 = 16;
+constexpr std::uint32_t kInt8 = 1, kUint8 = 2, kInt16 = 3, kUint16 = 4, kInt32 = 5, kUint32 = 6, kSingle = 7,
+                        kDouble = 9, kInt64 = 12, kUint64 = 13, kMatrix = 14, kCompressed = 15, kUtf8 = 16;
 constexpr std::uint32_t kStructClass = 2;
 
 using View = std::span<const std::uint8_t>;
@@ -76,14 +76,23 @@ std::optional<double> number_in(const Element& element) {
   };
   switch (element.type) {
     case kInt8:
+      return read(std::int8_t{});
     case kUint8:
       return read(std::uint8_t{});
     case kInt16:
+      return read(std::int16_t{});
     case kUint16:
       return read(std::uint16_t{});
     case kInt32:
+      return read(std::int32_t{});
     case kUint32:
       return read(std::uint32_t{});
+    case kInt64:
+      return read(std::int64_t{});
+    case kUint64:
+      return read(std::uint64_t{});
+    case kSingle:
+      return read(float{});
     case kDouble:
       return read(double{});
     default:

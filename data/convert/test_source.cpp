@@ -9,6 +9,7 @@
 #include "data/convert/catalogue.h"
 #include "data/convert/folder_source.h"
 #include "data/convert/imagenet_devkit.h"
+#include "data/path_kind.h"
 
 namespace convoy::data {
 namespace {
@@ -46,7 +47,7 @@ Labels read_labels(const std::string& name) {
   const auto source = open_source(name);
   const Listing listing = source->list();
   if (is_imagenet_devkit(listing)) return {read_imagenet_devkit(*source, listing), {}};
-  if (listing.files.size() != 1 || !source->reads_by_name() || std::filesystem::is_directory(name))
+  if (listing.files.size() != 1 || !source->reads_by_name() || is_folder(name))
     throw std::runtime_error(fmt::format(
         "{}: expected ImageNet's development kit, or a text file with lines of FILE LABEL or of LABEL",
         name));

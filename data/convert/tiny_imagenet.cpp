@@ -43,7 +43,7 @@ Catalogue tiny_imagenet(Conversion& conversion, Listing listing) {
   std::istringstream annotations = text_of(conversion, *root + kAnnotations);
   for (std::string line, file, wnid; std::getline(annotations, line);)
     if (std::istringstream(line) >> file >> wnid) labels[file] = wnid;
-  CatalogueBuilder builder(conversion);
+  CatalogueBuilder builder(conversion, CatalogueBuilder::Order::sorted);
   const std::string train = *root + "train/", test = *root + "val/images/";
   bool has_wnids = false;
   for (std::string& path : listing.files) {
@@ -71,7 +71,7 @@ Catalogue tiny_imagenet(Conversion& conversion, Listing listing) {
         throw std::runtime_error(fmt::format("{}: no images of {}, expected some of every class in wnids.txt",
                                              conversion.name, wnid));
   }
-  return builder.finish(CatalogueBuilder::Order::sorted);
+  return builder.finish();
 }
 
 }  // namespace convoy::data

@@ -162,14 +162,14 @@ bool is_webdataset(const Listing& listing) {
 }
 
 Catalogue webdataset(Conversion& conversion) {
-  CatalogueBuilder builder(conversion);
+  CatalogueBuilder builder(conversion, CatalogueBuilder::Order::as_added);
   const auto split = conversion.test ? std::optional(Split::train) : std::nullopt;
   Shards(conversion, *conversion.source, builder, split).read();
   if (conversion.test) {
     conversion.account_for(conversion.test->list());
     Shards(conversion, *conversion.test, builder, Split::test).read();
   }
-  return builder.finish(CatalogueBuilder::Order::as_added);
+  return builder.finish();
 }
 
 }  // namespace convoy::data

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/path_kind.h"
 #include "data/store/hdf5_driver.h"
 
 namespace convoy::data {
@@ -77,7 +78,7 @@ void require_raw_files(hid_t dataset, hid_t creation, const std::string& name) {
 }
 
 bool holds(const fs::path& file, const std::string& dataset) {
-  if (!fs::is_regular_file(file)) return false;
+  if (!is_file(file)) return false;
   try {
     const Handle opened = hdf5::open_to_read(file.string());
     return static_cast<bool>(Handle(H5Dopen2(opened.get(), dataset.c_str(), H5P_DEFAULT), H5Dclose));

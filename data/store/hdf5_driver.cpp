@@ -17,6 +17,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "data/path_kind.h"
+
 namespace convoy::data::hdf5 {
 namespace {
 
@@ -161,7 +163,7 @@ Handle access_by_driver(const std::string& what) {
 
 Handle open_to_read(const std::string& file) {
   Session session;
-  if (std::filesystem::is_directory(file)) {
+  if (is_folder(file)) {
     throw std::runtime_error(fmt::format("{}: a folder, expected an HDF5 file", file));
   }
   if (::access(file.c_str(), R_OK) != 0) {

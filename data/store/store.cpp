@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "data/path_kind.h"
 #include "data/store/hdf5_driver.h"
 #include "data/store/store_fields.h"
 #include "data/store/stored_images.h"
@@ -152,7 +153,7 @@ struct Store::State {
 
 bool is_hdf5(const std::filesystem::path& file) {
   hdf5::Session session;
-  return std::filesystem::is_regular_file(file) && H5Fis_hdf5(file.c_str()) > 0;
+  return is_file(file) && H5Fis_hdf5(file.c_str()) > 0;
 }
 
 Store::Store(const std::filesystem::path& file, std::int64_t resident_bytes)

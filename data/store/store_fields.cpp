@@ -7,9 +7,8 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
-#include <string_view>
-#include <unordered_map>
 
+#include "data/class_names.h"
 #include "data/store/dataset_sources.h"
 
 namespace convoy::data {
@@ -182,24 +181,12 @@ std::vector<std::int64_t> read_integers(const Dataset& dataset) {
   return values;
 }
 
-void require_different(const std::vector<std::string>& classes, const std::string& what) {
-  std::unordered_map<std::string_view, std::size_t> labels;
-  for (std::size_t label = 0; label < classes.size(); ++label) {
-    const auto [found, added] = labels.try_emplace(classes[label], label);
-    if (!added)
-      throw std::runtime_error(
-          fmt::format("{}: found class '{}' for the labels {} and {}, expected a name "
-                      "of its own for each label",
-                      what, classes[label], found->second, label));
-  }
-}
-
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name) {
   const Attribute attribute = open_attribute(file, file_name, "classes", false, "a list of class names");
   std::vector<std::string> classes = H5Tis_variable_str(attribute.type.get()) > 0
                                          ? read_variable_strings(attribute)
                                          : read_fixed_strings(attribute);
-  require_different(classes, attribute.name);
+  require_class_names(classes, attribute.name);
   return classes;
 }
 

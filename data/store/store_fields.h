@@ -33,9 +33,6 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
 // Reads a dataset of rank 1. A value outside the range of int64 becomes the nearest value in it.
 std::vector<std::int64_t> read_integers(const Dataset& dataset);
 
-// Throws if two classes have the same name. The message begins with `what`, the name of the file or
-// of the attribute.
-void require_different(const std::vector<std::string>& classes, const std::string& what);
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name);
 // Reads the attribute `mean` or `std`: one number of any float or integer type per channel, for
 // pixel values from 0 to 1. `channels` is the expected number of channels; 0 accepts 1 and 3.

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <stdexcept>
 
-#include "data/store/store_fields.h"
+#include "data/class_names.h"
 
 namespace convoy::data {
 namespace {
@@ -72,7 +72,7 @@ Handle untimed(hid_t kind, const std::string& what) {
 
 StoreFile::StoreFile(const std::filesystem::path& destination, std::vector<std::string> classes)
     : place_(destination), name_(destination.string()), classes_(std::move(classes)) {
-  require_different(classes_, name_);
+  require_class_names(classes_, name_);
   const bool locks = has_locks(place_.path());
   const std::string what = name_ + ": cannot create";
   const Handle creation = untimed(H5P_FILE_CREATE, what);

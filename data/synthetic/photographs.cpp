@@ -136,9 +136,10 @@ Image draw_photograph(std::int64_t height, std::int64_t width, std::uint64_t see
 }
 
 void write_photographs(const PhotographFolder& made, const std::filesystem::path& folder) {
-  if (!std::filesystem::create_directories(folder)) {
-    throw std::runtime_error(fmt::format("{}: is there already, expected a new folder", folder.string()));
-  }
+  std::error_code error;
+  if (!std::filesystem::create_directories(folder, error))
+    throw std::runtime_error(fmt::format("{}: {}, expected a new folder", folder.string(),
+                                         error ? error.message() : "is there already"));
   for (const Split split : {Split::train, Split::test}) {
     const std::int64_t count = split == Split::train ? made.train : made.test;
     for (std::int64_t label = 0; label < made.classes; ++label)

@@ -59,7 +59,7 @@ TEST(AtomicFile, ALinkStaysALinkAndADeviceADevice) {
 
 void write_until_a_signal(const std::filesystem::path& folder, int signal) {
   ::signal(signal, SIG_DFL);
-  remove_partial_files_on_signals();
+  end_cleanly_on_signals();
   write_file_atomically(folder / "whole", "whole");
   const AtomicFile first(folder / "first");
   const AtomicFile second(folder / "second");
@@ -71,8 +71,9 @@ TEST(AtomicFile, ASignalLeavesNothingBehind) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "atomic_file_signals";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    EXPECT_EXIT(write_until_a_signal(folder, signal), testing::KilledBySignal(signal), "");
+  for (const auto& [signal, name] : {std::pair(SIGINT, "SIGINT"), {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}})
+    EXPECT_EXIT(write_until_a_signal(folder, signal), testing::KilledBySignal(signal),
+                std::string("convoy: ended by ") + name + "; no file is left half written\n");
   EXPECT_TRUE(std::filesystem::exists(folder / "whole"));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   std::filesystem::remove_all(folder);
@@ -82,7 +83,7 @@ TEST(AtomicFile, AnIgnoredSignalStaysIgnored) {
   const auto old = ::signal(SIGHUP, SIG_IGN);
   EXPECT_EXIT(
       {
-        remove_partial_files_on_signals();
+        end_cleanly_on_signals();
         ::raise(SIGHUP);
         std::exit(0);
       },

@@ -204,11 +204,17 @@ std::vector<Bytes> archive_seeds() {
                                {"notes.txt", text("x")}};
   std::vector<Entry> empty_class = set;
   empty_class.push_back({"train/d", {}, 'd'});
+  std::vector<Entry> replaced = set;
+  replaced.push_back({"train/a/0.png", jpeg});
+  replaced.push_back({"train/b/1.jpg", png});
+  replaced.push_back({"train/b/2.jpg", text("train/b/1.jpg"), 'h'});
   const std::vector<Entry> classes{{"a/0.png", png}, {"b/0.png", png}, {"../c/0.png", png}};
   return {archive_of(set, false),
           archive_of(set, false, "gzip"),
           archive_of(classes, true),
           archive_of(empty_class, false),
+          archive_of(replaced, false),
+          archive_of(replaced, true),
           archive_of(classes, false),
           archive_of({{"n01.tar", archive_of({{"n01_0.JPEG", jpeg}}, false)},
                       {"n02.tar", archive_of({{"n02_0.JPEG", png}}, false)}},

@@ -113,11 +113,13 @@ std::int64_t number_of(const TensorProto& tensor, const std::string& key, const 
 // symbolic links must not lead out of it.
 std::filesystem::path inside(const TensorProto& tensor, const std::filesystem::path& folder,
                              const std::string& location) {
-  const std::filesystem::path root = std::filesystem::weakly_canonical(folder.empty() ? "." : folder);
-  const std::filesystem::path file = std::filesystem::weakly_canonical(root / location);
+  std::error_code unknown;  // a path that cannot be reached is empty, so it is refused
+  const std::filesystem::path root =
+      std::filesystem::weakly_canonical(folder.empty() ? "." : folder, unknown);
+  const std::filesystem::path file = std::filesystem::weakly_canonical(root / location, unknown);
   const auto relative = file.lexically_relative(root);
   if (location.empty() || std::filesystem::path(location).is_absolute() || relative.empty() ||
-      *relative.begin() == ".." || !std::filesystem::is_regular_file(file))
+      *relative.begin() == ".." || !std::filesystem::is_regular_file(file, unknown))
     fail(tensor,
          fmt::format("external data: found '{:.200}', expected a file in the model's folder", location));
   return file;

@@ -184,12 +184,25 @@ class Taker {
     return rows;
   }
 
+  // Says why nothing was taken: the names are others, or the shapes are, or only the head would fit
+  // and its classes are others.
   [[noreturn]] void fail_without_match() const {
-    const auto example = [](const auto& list) { return list.empty() ? "nothing" : "'" + list[0] + "'"; };
-    throw std::runtime_error(
-        fmt::format("{}: none of its {} tensors fits {}: found names such as {}, expected some such as '{}'",
-                    options_.file, weights_.size(), network_.name(), example(names_),
-                    network_.parameters().front().name));
+    const auto stranger = std::ranges::find(used_, false);
+    std::string reason;
+    if (!other_shape_.empty())
+      reason = "found other shapes: " + shortened(other_shape_);
+    else if (!head_text_.empty() && (missing_.empty() || stranger == used_.end()))
+      reason = fmt::format(
+          "only names of the last layer fit, and {}; expected a file with the same classes, or no --init",
+          head_text_);
+    else
+      reason = fmt::format("found names such as {}, expected some such as '{}'",
+                           stranger == used_.end()
+                               ? "nothing"
+                               : "'" + names_[static_cast<std::size_t>(stranger - used_.begin())] + "'",
+                           missing_.empty() ? network_.parameters().front().name : missing_.front());
+    throw std::runtime_error(fmt::format("{}: none of its {} tensors fits {}: {}", options_.file,
+                                         weights_.size(), network_.name(), reason));
   }
 
   Network& network_;

@@ -10,6 +10,7 @@
 
 #include "app/training/checkpoint/sealed_file.h"
 #include "data/atomic_file.h"
+#include "data/path_kind.h"
 
 namespace convoy::app {
 namespace {
@@ -40,8 +41,8 @@ bool is_left_over(const fs::path& path) {
 
 std::string checkpoint_file(const std::string& path) {
   const std::filesystem::path folder(path);
-  if (!std::filesystem::is_directory(folder)) return path;
-  const bool whole_run = std::filesystem::is_directory(folder / "checkpoint");
+  if (!data::is_folder(folder)) return path;
+  const bool whole_run = data::is_folder(folder / "checkpoint");
   return ((whole_run ? folder / "checkpoint" : folder) / "best.h5").string();
 }
 

@@ -31,7 +31,7 @@ bool belongs_to(const std::string& line, std::int64_t resumed_step) {
 void cut(const std::filesystem::path& path, std::int64_t resumed_step) {
   std::ifstream stream(path);
   if (!stream) {
-    if (std::filesystem::exists(path)) fail(path, "read");
+    if (errno != ENOENT) fail(path, "read");
     return;
   }
   std::string kept;

@@ -34,6 +34,12 @@ class PredictJob : public TrainJob {
   static std::string predict(const std::string& flags) {
     return "predict --checkpoint " + out("run") + " " + flags;
   }
+  // Returns the arguments of a prediction that takes minutes.
+  static std::string long_prediction(const std::string& name) {
+    std::string sources;
+    for (int i = 0; i < 400; ++i) sources += " " + out("png");
+    return predict("--batch 1 --out " + out(name) + " --data" + sources);
+  }
   static std::string text_of(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -153,32 +159,73 @@ TEST_F(PredictJob, ThereAreAtMostAsManyClassesAsTheNetworkHas) {
   }
 }
 
-TEST_F(PredictJob, AKilledRankLeavesNoHalfFile) {
-  std::string sources;
-  for (int i = 0; i < 400; ++i) sources += " " + out("png");
+// Starts a command that writes the file out(name), and waits until it has written a part of it.
+pid_t start_until_written(const std::string& line, const std::string& file, const std::string& log) {
   const pid_t job = ::fork();
   if (job == 0) {
-    const std::string line = "exec " +
-                             command(2, predict("--batch 1 --out " + out("half.csv") + " --data" + sources)) +
-                             " > " + out("half.log") + " 2>&1";
-    ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+    ::signal(SIGINT, SIG_DFL);  // SIGINT is ignored if the tests run in the background
+    ::execl("/bin/sh", "sh", "-c", ("exec " + line + " > " + log + " 2>&1").c_str(), nullptr);
     ::_exit(127);
   }
-  const auto written = [] {
-    for (const std::string& name : files_like("half.csv"))
-      if (std::error_code error; fs::file_size(out(name), error) > 0 && !error) return true;
+  const auto written = [&] {
+    for (const auto& entry : fs::directory_iterator(fs::path(file).parent_path()))
+      if (std::error_code error;
+          entry.path().string().starts_with(file) && entry.file_size(error) > 0 && !error)
+        return true;
     return false;
   };
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   while (!written() && std::chrono::steady_clock::now() < limit)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  ASSERT_TRUE(written()) << log("half");
+  EXPECT_TRUE(written()) << line;
+  return job;
+}
+
+TEST_F(PredictJob, AKilledRankLeavesNoHalfFile) {
+  const pid_t job =
+      start_until_written(command(2, long_prediction("half.csv")), out("half.csv"), out("half.log"));
   const std::vector<pid_t> ranks = ranks_of("half.csv");
   ASSERT_EQ(ranks.size(), 2u);
   ::kill(std::max(ranks[0], ranks[1]), SIGKILL);  // rank 1, which mpirun starts last
   EXPECT_NE(wait_for(job), 0);
   EXPECT_NE(log("half").find("died (killed or crashed)"), std::string::npos) << log("half");
   EXPECT_TRUE(files_like("half.csv").empty());
+}
+
+// Commands other than train and share end by the signal and say so. Of several ranks none speaks,
+// because mpirun ends them by SIGTERM after another one has failed.
+TEST_F(PredictJob, ASignalLeavesNoHalfFile) {
+  // A list with one image under many paths, so that its conversion takes seconds.
+  fs::create_directories(out("list/a/b"));
+  for (const auto& entry : fs::recursive_directory_iterator(out("png")))
+    if (entry.is_regular_file())
+      fs::copy_file(entry.path(), out("list/a/b/0.png"), fs::copy_options::overwrite_existing);
+  std::ofstream list(out("list/list.csv"));
+  list << "path,label\n";
+  for (int i = 0; i < 90'000; ++i)
+    list << "a" << std::string(1 + i % 300, '/') << "b" << std::string(1 + i / 300, '/') << "0.png," << i % 2
+         << "\n";
+  list.close();
+  const std::string convoy = std::string(CONVOY_PROGRAM) + " ";
+  for (const auto& [signal, name] : {std::pair(SIGTERM, "SIGTERM"), {SIGINT, "SIGINT"}}) {
+    for (const std::string& line :
+         {convoy + long_prediction("half.x"), convoy + "data convert " + out("list/list.csv") + " " +
+                                                  out("half.x") + " --test-share 0.5 --encode jpeg:90"}) {
+      const pid_t job = start_until_written(line, out("half.x"), out("half.log"));
+      ::kill(job, signal);
+      EXPECT_EQ(wait_for(job), -signal) << line;
+      EXPECT_TRUE(
+          log("half").ends_with(std::string("convoy: ended by ") + name + "; no file is left half written\n"))
+          << log("half");
+      EXPECT_TRUE(files_like("half.x").empty()) << line;
+    }
+  }
+  const pid_t job =
+      start_until_written(command(2, long_prediction("half.y")), out("half.y"), out("half.log"));
+  for (const pid_t rank : ranks_of("half.y")) ::kill(rank, SIGTERM);
+  EXPECT_NE(wait_for(job), 0);
+  EXPECT_EQ(log("half").find("convoy: "), std::string::npos) << log("half");
+  EXPECT_TRUE(files_like("half.y").empty());
 }
 
 TEST_F(PredictJob, TheReportCountsEveryImage) {

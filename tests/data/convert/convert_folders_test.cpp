@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "data/convert/catalogue.h"
 #include "data/store/store.h"
 #include "tests/data/convert/convert_support.h"
 
@@ -69,11 +70,12 @@ TEST_F(ConvertFolders, NestedFoldersBelongToTheirClassAndExtensionsMayBeInCapita
   EXPECT_EQ(result().labels(Split::train), (std::vector<std::int32_t>{0, 0, 0, 1, 1}));
 }
 
-// Every extension that Pillow knows for JPEG and PNG is read. Every extension that torchvision's
-// ImageFolder reads is either read, too, or an error: none is left out as if it were no image.
+// Every extension that Pillow knows for JPEG and PNG is read. The extensions of all other image
+// formats, those of torchvision's ImageFolder, of Pillow and of cameras among them, are an error:
+// none is left out as if it were no image.
 TEST_F(ConvertFolders, EveryExtensionOfAnImageIsReadOrAnError) {
   const Bytes jpeg = encode_jpeg(smooth_image(8, 10, 3, 9));
-  for (const std::string extension : {"jpg", "jpeg", "jpe", "jfif", "JPE"}) {
+  for (const std::string extension : {"jpg", "jpeg", "jpe", "jfif", "jif", "pjpeg", "pjp", "JPE"}) {
     const ConvertReport report = run_all(with({{"train/ant/1." + extension, jpeg}}));
     EXPECT_EQ(report.train, 3) << extension;
     EXPECT_EQ(left_out_of(report), "") << extension;
@@ -81,13 +83,10 @@ TEST_F(ConvertFolders, EveryExtensionOfAnImageIsReadOrAnError) {
   EXPECT_EQ(run_all(with({{"train/ant/1.apng", png(5)}, {"train/ant/2.png", png(6)}})).train, 4);
   for (const auto& [extension, kind] : {std::pair("ppm", "PPM"),
                                         {"bmp", "BMP"},
-                                        {"pgm", "PGM"},
-                                        {"tif", "TIFF"},
                                         {"tiff", "TIFF"},
                                         {"webp", "WebP"},
-                                        {"gif", "GIF"},
-                                        {"dib", "BMP"},
-                                        {"pbm", "PBM"},
+                                        {"tga", "TGA"},
+                                        {"ICO", "icon"},
                                         {"j2k", "JPEG 2000"}}) {
     const auto entries = with({{std::string("train/ant/1.") + extension, {1}}});
     const std::string found = std::string("1 ") + kind + " images";
@@ -95,6 +94,21 @@ TEST_F(ConvertFolders, EveryExtensionOfAnImageIsReadOrAnError) {
                     {std::string("train/ant/1.") + extension, "expected JPEG or PNG, found " + found});
     EXPECT_EQ(left_out_of(run_all(entries, {.skip_bad = true})), std::string(kind) + " images: 1; ");
   }
+}
+
+// The extensions of Pillow 9.4 but for those of JPEG and PNG, of videos, documents and data
+// (Image.registered_extensions()), then those of other programs.
+TEST(ImageEndings, NoImageIsTakenForAnotherFile) {
+  for (const std::string extension :
+       {"blp",  "bmp",  "bw",   "cur", "dcx",  "dds",  "dib",  "emf", "eps", "fit",  "fits", "flc",  "fli",
+        "ftc",  "ftu",  "gbr",  "gif", "icb",  "icns", "ico",  "iim", "im",  "j2c",  "j2k",  "jp2",  "jpc",
+        "jpf",  "jpx",  "mpo",  "msp", "palm", "pbm",  "pcd",  "pcx", "pgm", "pnm",  "ppm",  "psd",  "pxr",
+        "ras",  "rgb",  "rgba", "sgi", "tga",  "tif",  "tiff", "vda", "vst", "webp", "wmf",  "xbm",  "xpm",
+        "avif", "heic", "heif", "hif", "jxl",  "jxr",  "exr",  "hdr", "pfm", "pam",  "svg",  "svgz", "xcf",
+        "dcm",  "nii",  "qoi",  "dng", "cr2",  "cr3",  "nef",  "arw", "orf", "rw2",  "raf",  "pef",  "djvu"})
+    EXPECT_TRUE(unread_image_kind("a/b." + extension)) << extension;
+  for (const std::string path : {"a.txt", "a.pdf", "a.mp4", "a.json", "tga", ".tga", "a.tga/b"})
+    EXPECT_FALSE(unread_image_kind(path)) << path;
 }
 
 // Rows must have the order of torchvision.datasets.ImageFolder: by class, then by folder, then by
@@ -285,11 +299,83 @@ TEST_F(ConvertFolders, NamesThatLeadOutOfAnArchiveAreLeftOut) {
   EXPECT_EQ(run("set.tar").train, 4);
 }
 
-TEST_F(ConvertFolders, NamesThatOccurTwiceAreRefused) {
-  write_archive(folder_ / "set.tar", with({{"train/ant/0.png", png(5)}}));
-  expect_error([&] { run("set.tar"); }, {"train/ant/0.png occurs twice"});
-  write_archive(folder_ / "set.tar", with({{"README", {1}}, {"README", {2}}}));
-  EXPECT_EQ(run("set.tar").train, 2);
+// `tar -r` and `tar -u` add the new version of a file at the end. Unpacking gives the last version.
+TEST_F(ConvertFolders, TheLastFileOfANameCounts) {
+  const auto expect_as_folder = [&](const std::vector<TarEntry>& entries,
+                                    const std::vector<TarEntry>& unpacked, int replaced) {
+    std::filesystem::remove_all(folder_ / "set");
+    write_tree(folder_ / "set", unpacked);
+    const ConvertReport report = run("set");
+    EXPECT_EQ(left_out_of(report), "");
+    for (const bool zip : {false, true}) {
+      write_archive(folder_ / "set.tar", entries, zip);
+      EXPECT_EQ(left_out_of(run("set.tar")),
+                fmt::format("files that a later one of the same name replaces: {}; ", replaced));
+      EXPECT_TRUE(read_bytes(folder_ / "set.tar.h5") == read_bytes(folder_ / "set.h5"));
+    }
+  };
+  std::vector<TarEntry> changed = small_set();
+  changed[0].content = png(6);
+  expect_as_folder(with({{"./train/ant/0.png", png(5)}, {"train/ant/0.png", png(6)}}), changed, 2);
+  // A damaged first version does not matter.
+  std::vector<TarEntry> repaired = small_set();
+  repaired[1].content = {1, 2};
+  repaired.push_back(small_set()[1]);
+  expect_as_folder(repaired, small_set(), 1);
+  // A link replaces a file, and a file a link.
+  const TarEntry link{"train/bee/0.png", {}, Kind::symbolic, "../ant/0.png"};
+  changed = small_set();
+  changed[1].content = png(1);
+  expect_as_folder(with({link}), changed, 1);
+  auto entries = small_set();
+  entries.insert(entries.begin(), link);
+  expect_as_folder(entries, small_set(), 1);
+  // A hard link shows the version that stands before it, unless a later entry replaces the link.
+  changed = with({{"train/bee/1.png", png(5)}});
+  changed[0].content = png(5);
+  const TarEntry hard{"train/bee/1.png", {}, Kind::hard, "train/ant/0.png"};
+  write_archive(folder_ / "set.tar", with({{"train/ant/0.png", png(5)}, hard}));
+  std::filesystem::remove_all(folder_ / "set");
+  write_tree(folder_ / "set", changed);
+  EXPECT_EQ(run("set.tar").train, run("set").train);
+  EXPECT_TRUE(read_bytes(folder_ / "set.tar.h5") == read_bytes(folder_ / "set.h5"));
+  write_archive(folder_ / "set.tar", with({hard, {"train/ant/0.png", png(5)}}));
+  expect_error([&] { run("set.tar"); }, {"train/bee/1.png: a hard link to train/ant/0.png", "--skip-bad"});
+  EXPECT_EQ(run("set.tar", {.skip_bad = true}).train, 2);
+  write_archive(folder_ / "set.tar", with({hard, {"train/ant/0.png", png(5)}, hard}));
+  EXPECT_EQ(run("set.tar").train, 3);
+}
+
+// torchvision sorts folders by name even if the names are numbers.
+TEST_F(ConvertFolders, FoldersWithNumbersAreSortedByName) {
+  std::vector<TarEntry> entries;
+  for (const std::string name : {"10", "2", "1"})
+    for (const std::string split : {"Training", "testing"})
+      entries.push_back({split + "/" + name + "/0.png", png(1)});
+  run_all(entries);
+  EXPECT_EQ(result().info().classes, (std::vector<std::string>{"1", "10", "2"}));
+  EXPECT_EQ(result().info().size, (std::array<std::int64_t, 2>{3, 3}));
+}
+
+// Stores, tables and JSON hold names of classes as UTF-8.
+TEST_F(ConvertFolders, NamesOfClassesAreUtf8) {
+  run_all(with({{"train/caf\xC3\xA9/0.png", png(5)}}));
+  EXPECT_EQ(result().info().classes, (std::vector<std::string>{"ant", "bee", "caf\xC3\xA9"}));
+  // Python and Windows mark names in a zip archive as UTF-8: bit 11 of the flags of an entry.
+  Bytes zip = read_bytes(folder_ / "set.zip");
+  for (std::size_t i = 0; i + 10 < zip.size(); ++i) {
+    const std::string start(zip.begin() + static_cast<std::ptrdiff_t>(i),
+                            zip.begin() + static_cast<std::ptrdiff_t>(i + 4));
+    if (start == "PK\3\4") zip[i + 7] |= 8;
+    if (start == "PK\1\2") zip[i + 9] |= 8;
+  }
+  write_bytes(folder_ / "marked.zip", zip);
+  run("marked.zip");
+  EXPECT_TRUE(read_bytes(folder_ / "marked.zip.h5") == read_bytes(folder_ / "set.h5"));
+  for (const bool skip_bad : {false, true})
+    expect_all_fail(with({{"train/caf\xE9/0.png", png(5)}}),
+                    {"found class 'caf\\xE9', expected a name in UTF-8"}, {.skip_bad = skip_bad});
+  run_all(with({{"train/ant/caf\xE9.png", png(5)}}));  // names of files are not kept
 }
 
 TEST_F(ConvertFolders, AnEmptyClassIsRefusedInBothForms) {
@@ -307,37 +393,53 @@ TEST_F(ConvertFolders, SkippingNeverLosesAClass) {
   expect_all_fail(entries, {"training images of class bee"}, {.skip_bad = true});
 }
 
-// Root can read any folder, so convert in a child process as another user.
-TEST_F(ConvertFolders, AnUnreadableFolderIsNamed) {
-  for (const char* set : {"class", "part", "split"})
+// Root can read anything, so convert in a child process as another user.
+TEST_F(ConvertFolders, WhatCannotBeReadIsNamed) {
+  for (const char* set : {"class", "part", "split", "whole", "listed", "outer/set", "file"})
     write_tree(folder_ / set, with({{"train/cow/0.png", png(5)}, {"train/ant/part.1/0.png", png(6)}}));
-  const std::vector<std::string> closed{"class/train/cow", "part/train/ant/part.1", "split/test"};
-  for (const std::string& path : closed)
-    std::filesystem::permissions(folder_ / path, std::filesystem::perms::none);
-  std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
+  write_archive(folder_ / "set.tar", small_set());
+  write_archive(folder_ / "outer/set.tar", small_set());
+  const std::vector<std::string> closed{"class/train/cow", "part/train/ant/part.1", "split/test", "whole",
+                                        "outer",           "file/train/ant/0.png",  "set.tar"};
+  namespace fs = std::filesystem;
+  for (const std::string& path : closed) fs::permissions(folder_ / path, fs::perms::none);
+  // A folder whose names can be listed, but whose files cannot be opened.
+  fs::permissions(folder_ / "listed", fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read);
+  fs::permissions(folder_.path(), fs::perms::all);
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(3);
-    const auto fails = [&](const char* set, bool skip, const std::string& words) {
+    bool good = true;
+    // `begin` is the path in the test's folder with which the message begins; "": no error.
+    const auto expect = [&](const std::string& set, bool skip, const std::string& begin) {
+      std::string found;
       try {
         run(set, {.skip_bad = skip});
-        return words.empty();
       } catch (const std::exception& error) {
-        return !words.empty() && std::string(error.what()).find(words) != std::string::npos;
+        found = error.what();
       }
+      const std::string wanted = begin.empty() ? "" : (folder_ / begin).string() + ": Permission denied";
+      if (begin.empty() ? found.empty() : found.starts_with(wanted)) return;
+      std::fprintf(stderr, "%s: found '%s', expected '%s'\n", set.c_str(), found.c_str(), wanted.c_str());
+      good = false;
     };
-    const std::string denied = ": Permission denied";
-    const bool good = fails("class", false, "train/cow" + denied) &&
-                      fails("class", true, "train/cow" + denied) &&
-                      fails("part", false, "train/ant/part.1" + denied) && fails("part", true, "") &&
-                      fails("split", false, ": test" + denied);
+    for (const bool skip : {false, true}) {
+      expect("class", skip, "class: train/cow");
+      for (const char* set : {"whole", "outer/set", "outer/set.tar", "set.tar"}) expect(set, skip, set);
+    }
+    expect("part", false, "part: train/ant/part.1");
+    expect("part", true, "");
+    expect("split", false, "split: test");
+    expect("file", false, "file: train/ant/0.png");
+    expect("file", true, "");
+    expect("listed", false, "listed: test");
     ::_exit(good ? 0 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  for (const std::string& path : closed)
-    std::filesystem::permissions(folder_ / path, std::filesystem::perms::all);
+  for (const std::string& path : closed) fs::permissions(folder_ / path, fs::perms::all);
+  fs::permissions(folder_ / "listed", fs::perms::all);
 }
 
 TEST_F(ConvertFolders, DeclaredSizesAreNotBelieved) {

@@ -31,16 +31,22 @@ Bytes joined(std::initializer_list<Bytes> parts) {
   return all;
 }
 
-// Returns an element of a MATLAB file: an unnamed matrix that holds one value. kind: 9 (uint8) or 4
-// (char).
+// Returns an element of a MATLAB file: an unnamed matrix that holds one value. kind: the matrix's
+// class, such as 9 (uint8) or 4 (char); type: that of the stored value.
 Bytes mat_value(std::uint8_t kind, std::uint32_t type, const Bytes& value) {
   return mat_element(
       14, joined({mat_element(6, {kind, 0, 0, 0, 0, 0, 0, 0}), mat_element(5, {1, 0, 0, 0, 1, 0, 0, 0}),
                   mat_element(1, {}), mat_element(type, value)}));
 }
 
-// Returns meta.mat as MATLAB writes it: a struct array, compressed or not.
-Bytes meta_mat(const std::vector<std::pair<std::uint8_t, std::string>>& synsets, bool compressed) {
+Bytes mat_head() {
+  Bytes head(128, ' ');
+  head[124] = 0, head[125] = 1, head[126] = 'I', head[127] = 'M';
+  return head;
+}
+
+// Returns the struct array of meta.mat. `type`: that of the stored numbers; 2: uint8.
+Bytes synsets_matrix(const std::vector<std::pair<Bytes, std::string>>& synsets, std::uint32_t type = 2) {
   Bytes names;
   for (const std::string name : {"ILSVRC2012_ID", "WNID", "words"}) {
     Bytes field = bytes_of(name);
@@ -51,9 +57,16 @@ Bytes meta_mat(const std::vector<std::pair<std::uint8_t, std::string>>& synsets,
       joined({mat_element(6, {2, 0, 0, 0, 0, 0, 0, 0}), mat_element(5, {2, 0, 0, 0, 1, 0, 0, 0}),
               mat_element(1, bytes_of("synsets")), Bytes{5, 0, 4, 0, 16, 0, 0, 0}, mat_element(1, names)});
   for (const auto& [id, wnid] : synsets)
-    matrix = joined({matrix, mat_value(9, 2, {id}), mat_value(4, 16, bytes_of(wnid)),
+    matrix = joined({matrix, mat_value(9, type, id), mat_value(4, 16, bytes_of(wnid)),
                      mat_value(4, 16, bytes_of("a cat"))});
-  Bytes variable = mat_element(14, matrix);
+  return matrix;
+}
+
+// Returns meta.mat as MATLAB writes it, compressed or not.
+Bytes meta_mat(const std::vector<std::pair<std::uint8_t, std::string>>& synsets, bool compressed) {
+  std::vector<std::pair<Bytes, std::string>> rows;
+  for (const auto& [id, wnid] : synsets) rows.push_back({{id}, wnid});
+  Bytes variable = mat_element(14, synsets_matrix(rows));
   if (compressed) {
     uLongf size = compressBound(variable.size());
     Bytes packed(size);
@@ -61,9 +74,7 @@ Bytes meta_mat(const std::vector<std::pair<std::uint8_t, std::string>>& synsets,
     packed.resize(size);
     variable = mat_element(15, packed);
   }
-  Bytes file(128, ' ');
-  file[124] = 0, file[125] = 1, file[126] = 'I', file[127] = 'M';
-  return joined({file, variable});
+  return joined({mat_head(), variable});
 }
 
 TEST(ImagenetDevkit, SynsetsOfAMatFile) {
@@ -84,6 +95,28 @@ TEST(ImagenetDevkit, SynsetsOfAMatFile) {
       } catch (const std::runtime_error&) {
       }
     }
+  }
+}
+
+// Programs store the numbers in several types: MATLAB as uint8, SciPy as int64 or double. Each type
+// of the format is tried with the bytes that SciPy's savemat() writes for 5 and -5.
+TEST(ImagenetDevkit, NumbersMayHaveAnyType) {
+  const auto numbers = [](std::uint32_t type, const Bytes& value) {
+    return read_synsets(joined({mat_head(), mat_element(14, synsets_matrix({{value, "n01"}}, type))}));
+  };
+  const std::map<int, std::string> five{{5, "n01"}};
+  for (const auto& [type, size] :
+       {std::pair(1, 1), {2, 1}, {3, 2}, {4, 2}, {5, 4}, {6, 4}, {12, 8}, {13, 8}}) {
+    Bytes value(static_cast<std::size_t>(size));
+    value[0] = 5;
+    EXPECT_EQ(numbers(static_cast<std::uint32_t>(type), value), five) << type;
+  }
+  EXPECT_EQ(numbers(7, {0, 0, 0xA0, 0x40}), five);
+  EXPECT_EQ(numbers(9, {0, 0, 0, 0, 0, 0, 0x14, 0x40}), five);
+  for (const auto& [type, size] : {std::pair(1, 1), {3, 2}, {5, 4}, {12, 8}}) {
+    Bytes minus(static_cast<std::size_t>(size), 0xFF);
+    minus[0] = 0xFB;
+    expect_error([&] { numbers(static_cast<std::uint32_t>(type), minus); }, {"no synsets"});
   }
 }
 

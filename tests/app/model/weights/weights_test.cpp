@@ -81,17 +81,42 @@ TEST(Weights, ThatDoNotFitAreListed) {
   EXPECT_EQ(values_of(network, "bn.weight"), nullptr);
 }
 
-TEST(Weights, OfNoFittingNameAreAnError) {
-  Network network = small();
+std::string reason_without_match(Network network, const std::vector<Weight>& weights,
+                                 bool redraw_head = false) {
   try {
-    taken(network, {weight("encoder.weight", {4})});
-    FAIL();
+    taken(network, weights, {"FILE", {}, redraw_head});
+    return "";
   } catch (const std::runtime_error& error) {
-    EXPECT_EQ(
-        std::string(error.what()),
-        "FILE: none of its 1 tensors fits small: found names such as 'encoder.weight', expected some such "
-        "as 'conv.weight'");
+    return error.what();
   }
+}
+
+TEST(Weights, OfNoFittingNameAreAnError) {
+  EXPECT_EQ(
+      reason_without_match(small(), {weight("encoder.weight", {4})}),
+      "FILE: none of its 1 tensors fits small: found names such as 'encoder.weight', expected some such "
+      "as 'conv.weight'");
+  EXPECT_EQ(
+      reason_without_match(small(), {weight("fc.weight", {5, 2}), weight("encoder.weight", {4})}),
+      "FILE: none of its 2 tensors fits small: found names such as 'encoder.weight', expected some such "
+      "as 'conv.weight'");
+}
+
+TEST(Weights, OfOtherClassesOrShapesAreNoQuestionOfNames) {
+  Network head("head", {2, 3, 2, 2});
+  head.add("fc", Linear{4}, head.input());
+  const std::string start = "FILE: none of its 2 tensors fits head: ",
+                    only_head = start + "only names of the last layer fit, and fc is drawn",
+                    advice = "; expected a file with the same classes, or no --init";
+  const std::vector<Weight> three{weight("fc.weight", {3, 12}), weight("fc.bias", {3})},
+      four{weight("fc.weight", {4, 12}), weight("fc.bias", {4})};
+  EXPECT_EQ(reason_without_match(head, three), only_head + " for 4 classes: the file has 3" + advice);
+  EXPECT_EQ(reason_without_match(head, four, true), only_head + ": the file's classes are others" + advice);
+  EXPECT_EQ(
+      reason_without_match(small(), {weight("conv.weight", {2, 3, 3, 3}), weight("bn.bias", {5})}),
+      "FILE: none of its 2 tensors fits small: found other shapes: conv.weight (2x3x3x3, here 2x3x1x1), "
+      "bn.bias (5, here 2)");
+  EXPECT_EQ(reason_without_match(head, four), "");
 }
 
 TEST(Weights, OfAnotherNumberOfClassesLeaveTheHeadDrawn) {
