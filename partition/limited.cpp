@@ -59,7 +59,7 @@ PartitionResult Partitioner::without_limits() const {
   if (options.time_limit)
     options.time_limit =
         std::chrono::duration<double>(left()) / (ample_time(search_limits(), kClimb) ? 2 : 4);
-  return Partitioner(cost, options).run_without_rounds();
+  return Partitioner(cost, options).run_with(Rounds::kNone);
 }
 
 // Returns the placement with its own order or with that of list scheduling, whichever gives the
