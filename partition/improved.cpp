@@ -3,93 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <future>
-#include <memory>
 
 #include "partition/memory/live_cut.h"
 #include "partition/partitioner.h"
 #include "partition/placement/baselines.h"
 #include "partition/placement/exact_schedule.h"
 #include "partition/placement/exhaustive.h"
-#include "partition/placement/pardnn.h"
 
 namespace convoy::partition {
-namespace {
-
-Placement on_devices(DeviceIndex devices, Placement placement) {
-  placement.devices = devices;
-  placement.order.resize(devices);
-  return placement;
-}
-
-Machine first_devices(const Machine& wide, DeviceIndex devices) {
-  Machine machine = Machine::uniform(devices, wide.link(0, 1), wide.device(0).memory_limit);
-  machine.set_contention(wide.contention());
-  return machine;
-}
-
-// The first devices of a machine whose devices are all alike, and the shortest placement found for
-// them. The placement is the best of the simple algorithms at first, and search() improves it.
-class FewerDevices {
- public:
-  FewerDevices(const CostModel& wide, DeviceIndex devices)
-      : machine_(first_devices(wide.machine(), devices)),
-        cost_(wide.graph(), machine_),
-        units_(wide.graph(), devices) {
-    // Try the algorithms in the order of Partitioner::make_all(). The first of several equally
-    // short placements is kept. So the result equals that of a machine that has only these devices.
-    consider(place_by_etf(cost_, units_));
-    consider(place_by_heft(cost_, units_));
-    consider(place_by_metis(cost_, units_));
-    consider(place_by_pardnn(cost_, units_));
-    consider(place_contiguously(cost_, units_));
-    consider(place_on_one_device(cost_, units_));
-    for (const double transfer_weight : {0.5, 1.0, 2.0}) {
-      if (transfer_weight != 1) consider(place_by_heft(cost_, units_, transfer_weight));
-      consider(place_by_heft(cost_, units_, transfer_weight, false));
-    }
-  }
-
-  Nanoseconds makespan() const { return makespan_; }
-  Nanoseconds lower_bound() const { return makespan_lower_bound(cost_); }
-  const Placement& placement() const { return start_; }
-  // Returns the makespan that search() would reach, but keeps the placement.
-  Nanoseconds makespan_after(ImprovementLimits limits) const {
-    return simulate(cost_, improve(cost_, units_, start_, limits), Detail::kTimes).makespan;
-  }
-  void search(ImprovementLimits limits) {
-    start_ = improve(cost_, units_, start_, limits);
-    makespan_ = simulate(cost_, start_, Detail::kTimes).makespan;
-  }
-
- private:
-  bool fits(const Placement& placement) const {
-    return !machine_.limited() || memory_overflow(machine_, simulate(cost_, placement)) == 0;
-  }
-  // Tries a placement in the order of list scheduling. If the placement has an order of its own,
-  // tries that, too. The shortest schedule so far is kept.
-  void consider(Placement placement) {
-    Placement listed{placement.devices, placement.device_of, {}};
-    consider_order(std::move(listed));
-    if (!placement.order.empty()) consider_order(std::move(placement));
-  }
-  void consider_order(Placement placement) {
-    Simulation simulation = simulate(cost_, placement, Detail::kTimes);
-    if (simulation.makespan >= makespan_) return;
-    placement.order = std::move(simulation.order);
-    if (!fits(placement)) return;
-    makespan_ = simulation.makespan;
-    start_ = std::move(placement);
-  }
-
-  const Machine machine_;
-  const CostModel cost_;
-  const Units units_;
-  Placement start_;
-  // The makespan (schedule length) of start_, or max() if no placement fits so far.
-  Nanoseconds makespan_ = std::numeric_limits<Nanoseconds>::max();
-};
-
-}  // namespace
 
 // Returns the limits of a local search that begins now. They limit its work or its number of moves,
 // so that results are reproducible as long as the deadline is far away. Round 0 is the first
@@ -240,7 +161,8 @@ void Partitioner::improve_until_deadline(const Candidate& best, int first,
                                          const std::function<void(int)>& search) const {
   const bool movable = cost_.device_count() > 1 && cost_.graph().node_count() > 0;
   const bool by_moves = options_.move_limit != std::numeric_limits<std::int64_t>::max();
-  if (!rounds_ || !movable || by_moves || deadline() == Clock::time_point::max()) return;
+  if (rounds_ != Rounds::kUntilDeadline || !movable || by_moves || deadline() == Clock::time_point::max())
+    return;
   for (int round = first; left().count() > 0 && best.makespan > search_limits().good_enough; ++round)
     search(round);
 }
@@ -274,85 +196,6 @@ void Partitioner::search_again(const Placement& first, Entry& best, int round,
   for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
 }
 
-// Searches on all devices, and also on the first 2, 4, … devices if the schedule on them is not
-// much longer. The searches on fewer devices are those of a machine that has only these devices, so
-// more devices rarely give a longer schedule. Then continues from the shortest result, with half of
-// all work, and returns the final placement.
-//
-// Under contention the results of single searches differ by more. There this is the whole first
-// search of a machine with fewer devices: those on which a short search gives the shortest
-// schedule. Only if the lower bound says that no fewer devices can be as good, it is as above.
-Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
-  constexpr double kClose = 1.5;
-  const DeviceIndex devices = cost_.device_count();
-  const double close = kClose * static_cast<double>(best.candidate.makespan);
-  std::vector<std::unique_ptr<FewerDevices>> widths;
-  for (DeviceIndex count = 2; count < devices && interchangeable(cost_, units_); count *= 2)
-    if (auto some = std::make_unique<FewerDevices>(cost_, count);
-        static_cast<double>(some->makespan()) < close)
-      widths.push_back(std::move(some));
-  if (cost_.machine().contention()) {
-    constexpr std::int64_t kShort = 16;
-    const Nanoseconds on_all =
-        makespan_of(improve(cost_, units_, best.placement, short_part(limits, kShort)));
-    FewerDevices* promising = nullptr;
-    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
-    for (const auto& some : widths) {
-      // A whole search seldom shortens the schedule of a short one by much more than a tenth.
-      if (some->lower_bound() >= on_all - on_all / 10) continue;
-      const Nanoseconds makespan = some->makespan_after(short_part(limits, kShort));
-      if (makespan < least) least = makespan, promising = some.get();
-    }
-    if (promising != nullptr) {
-      promising->search(limits);
-      return on_devices(devices, promising->placement());
-    }
-  }
-  ++limits.seed;
-  // With a low temperature these searches stay near their start. The first search, in improved(),
-  // explores more widely. Under contention both explore.
-  limits.temperature *= cost_.machine().contention() ? 1.5 : 0.1;
-  // Divide the work into `all` equal parts. Each search before the last one gets one part. Together
-  // these are half of the work. The last search gets the other half. Divide the remaining time anew
-  // before each search, because a search may end early.
-  const std::int64_t all = 2 * std::ssize(widths) + 2;
-  auto next_limits = [&, left = all]() mutable {
-    ImprovementLimits some = share_of(limits, left--);
-    some.work = share_of(limits, all).work;
-    return some;
-  };
-  Placement wide = improve(cost_, units_, best.placement, next_limits());
-  Nanoseconds shortest = makespan_of(wide);
-  FewerDevices* narrow = nullptr;
-  for (const auto& some : widths) {
-    some->search(next_limits());
-    if (some->makespan() < shortest) shortest = some->makespan(), narrow = some.get();
-  }
-  limits.work = share_of(limits, 2).work;
-  if (narrow == nullptr) return improve(cost_, units_, wide, limits);
-  narrow->search(limits);
-  return on_devices(devices, narrow->placement());
-}
-
-// Searches briefly near to the best placement: on all devices or, if these are all that it uses, on
-// the first 2, 4 and so on. So machines whose first searches find the same placement have the same
-// result.
-Placement Partitioner::polished(const Placement& best, ImprovementLimits limits) const {
-  constexpr std::int64_t kShort = 8;
-  limits = short_part(limits, kShort);
-  limits.seed += 2;
-  limits.temperature /= 2;
-  limits.patience = ImprovementLimits().patience;
-  const DeviceIndex all = cost_.device_count();
-  const DeviceIndex last = *std::max_element(best.device_of.begin(), best.device_of.end());
-  DeviceIndex used = 2;
-  while (used <= last) used *= 2;
-  if (used >= all || !interchangeable(cost_, units_)) return improve(cost_, units_, best, limits);
-  const Machine machine = first_devices(cost_.machine(), used);
-  const CostModel cost(cost_.graph(), machine);
-  return on_devices(all, improve(cost, Units(cost_.graph(), used), on_devices(used, best), limits));
-}
-
 Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
   Entry entry = better_start(entries);
@@ -375,13 +218,14 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     consider(improve(cost_, units_, start.placement, first, &counts));
     if (second) consider(second_search(start, limits));
   }
+  if (halves() && left().count() > 0) consider(on_half(counts));
   if (second && cost_.machine().contention()) consider(polished(entry.placement, limits));
   try_all_placements(entry);
   // More rounds for graphs with fewer nodes and edges than this. Under contention the first
   // searches alone get the work of all rounds.
   constexpr std::int64_t kManyRounds = 10'000;
   int round = 1;
-  if (rounds_ && second && size() < kManyRounds && !cost_.machine().contention())
+  if (rounds_ != Rounds::kNone && second && size() < kManyRounds && !cost_.machine().contention())
     for (; round <= kShortRounds && left().count() > 0; ++round)
       if (entry.candidate.makespan > limits.good_enough) search_again(start.placement, entry, round, counts);
   improve_until_deadline(entry.candidate, round,

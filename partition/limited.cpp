@@ -1,8 +1,8 @@
 // Improves a placement under memory limits. It searches under a series of limits called the ladder,
 // from the tightest one (the lowest rung) up to the machine's limit. If all devices have the same
 // limit, the ladder depends only on the graph. So a machine with a looser limit repeats the
-// searches for a tighter one and never gets a longer schedule. This does not hold for limits close
-// to memory_floor() or far above the memory of an unlimited schedule (kAmple).
+// searches for a tighter one and never gets a longer schedule. This does not hold for limits far
+// above the memory of an unlimited schedule (kAmple).
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -59,7 +59,7 @@ PartitionResult Partitioner::without_limits() const {
   if (options.time_limit)
     options.time_limit =
         std::chrono::duration<double>(left()) / (ample_time(search_limits(), kClimb) ? 2 : 4);
-  return Partitioner(cost, options).run_without_rounds();
+  return Partitioner(cost, options).run_with(Rounds::kNone);
 }
 
 // Returns the placement with its own order or with that of list scheduling, whichever gives the
@@ -139,16 +139,20 @@ void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks
 // geometric series.
 std::vector<double> Partitioner::ladder(Bytes peak) const {
   constexpr int kRungs = 20;
-  // Distance of the tightest limit from the floor, as a fraction of the floor.
-  constexpr double kLeast = 0.006;
+  // Distances of the tightest limits from the floor, as fractions of the floor. The geometric
+  // series begins at the last one.
+  constexpr std::array kLeast = {0.0, 0.001, 0.002, 0.004, 0.006};
   const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
   const double most = static_cast<double>(peak) / floor - 1;
   std::vector<double> shares;
-  for (int rung = 0; rung < kRungs && most > kLeast; ++rung) {
-    const double bytes = floor * (1 + kLeast * std::pow(most / kLeast, static_cast<double>(rung) / kRungs));
-    // Rounded to whole bytes, the limits are identical for machines with different memory.
-    shares.push_back(std::round(bytes) / static_cast<double>(largest_limit()));
-  }
+  // Rounded to whole bytes, the limits are identical for machines with different memory.
+  const auto add = [&](double distance) {
+    shares.push_back(std::round(floor * (1 + distance)) / static_cast<double>(largest_limit()));
+  };
+  if (most <= kLeast.back()) return shares;
+  for (std::size_t rung = 0; rung + 1 < kLeast.size(); ++rung) add(kLeast[rung]);
+  for (int rung = 0; rung < kRungs; ++rung)
+    add(kLeast.back() * std::pow(most / kLeast.back(), static_cast<double>(rung) / kRungs));
   return shares;
 }
 
@@ -164,7 +168,7 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
   // fits start_of(rung) into a limit gets 1/4. The search after it gets 1/6, but on the kTight
   // tightest rungs, which are hard, it gets the whole.
   constexpr std::int64_t kPartsToFit = 4, kParts = 6;
-  constexpr std::size_t kTight = 3;
+  constexpr std::size_t kTight = 5;
   // If time is short, the searches of the ladder share about half of the remaining time equally.
   // There are at most two per rung. A single thread runs both climbs, one after the other.
   const std::int64_t climbs = options_.threads == 1 && first == 0 ? 2 : 1;

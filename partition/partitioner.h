@@ -1,6 +1,7 @@
 // The class Partitioner, used only inside partition/. Its functions are in candidates.cpp
 // (candidates and their repair), improved.cpp and limited.cpp (improvement without and with memory
-// limits) and partition.cpp (choice of the result).
+// limits), fewer_devices.cpp (improvement on part of the devices) and partition.cpp (choice of the
+// result).
 #pragma once
 
 #include <algorithm>
@@ -14,6 +15,10 @@
 
 namespace convoy::partition {
 
+// The searches that follow the first two: none, a few short ones, or after these more until the
+// time limit.
+enum class Rounds { kNone, kShort, kUntilDeadline };
+
 class Partitioner {
  public:
   Partitioner(const CostModel& cost, const PartitionOptions& options)
@@ -23,9 +28,9 @@ class Partitioner {
         lower_bound_(makespan_lower_bound(cost)) {}
 
   PartitionResult run();
-  // Does the same without the search that goes on until the time limit (improve_until_deadline()).
-  PartitionResult run_without_rounds() {
-    rounds_ = false;
+  // Does the same with fewer rounds of search.
+  PartitionResult run_with(Rounds rounds) {
+    rounds_ = rounds;
     return run();
   }
 
@@ -67,6 +72,8 @@ class Partitioner {
   void improve_until_deadline(const Candidate& best, int first, const std::function<void(int)>& search) const;
   void search_again(const Placement& first, Entry& best, int round, ImprovementCounts& counts) const;
   std::optional<Nanoseconds> one_device(const std::vector<Entry>& entries) const;
+  bool halves() const;
+  Placement on_half(ImprovementCounts& counts) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Machine with_limits(double share) const;
@@ -102,7 +109,7 @@ class Partitioner {
   const Units units_;
   const Nanoseconds lower_bound_;
   const Clock::time_point begin_ = Clock::now();
-  bool rounds_ = true;  // whether to search in rounds until the deadline
+  Rounds rounds_ = Rounds::kUntilDeadline;
 };
 
 inline double seconds_since(Clock::time_point begin) {

@@ -44,24 +44,24 @@ TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   }
 }
 
-// Under contention, single searches differ by several percent. On these graphs few devices are
-// about as good as many. So the search must find what a machine with half of the devices finds.
-TEST(SecondSearch, FindsUnderContentionWhatFewerDevicesFind) {
-  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+// Single searches differ by several percent on small graphs. On these graphs few devices are about
+// as good as many. So the search must find what a machine with half of the devices finds.
+TEST(SecondSearch, FindsOnSmallGraphsWhatFewerDevicesFind) {
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);
     const TaskGraph graph = testing::random_graph(seed, {.nodes = 100, .edge_share = 0.04});
     Nanoseconds most = std::numeric_limits<Nanoseconds>::max();
-    for (const DeviceIndex devices : {2, 4, 8}) {
+    for (const DeviceIndex devices : {2, 4, 8, 11}) {
       SCOPED_TRACE(devices);
       Machine machine = Machine::uniform(devices, {100'000, 1});
-      machine.set_contention(true);
+      machine.set_contention(seed % 2 == 0);
       const CostModel cost(graph, machine);
       PartitionOptions options;
-      options.search_work = 10'000'000;
+      options.search_work = 5'000'000;
       const PartitionResult result = partition_graph(cost, options);
       expect_valid(cost, result);
       EXPECT_LE(result.simulation.makespan, most);
-      most = result.simulation.makespan + result.simulation.makespan / 100;
+      most = result.simulation.makespan;
       options.threads = 1;
       EXPECT_EQ(partition_graph(cost, options).simulation.makespan, result.simulation.makespan);
     }

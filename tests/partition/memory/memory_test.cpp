@@ -263,6 +263,26 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   }
 }
 
+// The same must hold for limits within 0.6 % of the least possible one, where little fits.
+TEST(Memory, MakespansFallWithTheLimitDownToTheFloor) {
+  GeneratorOptions size;
+  size.nodes = 600;
+  const TaskGraph graph = generate_transformer(size);
+  PartitionOptions options;
+  options.move_limit = 1000;
+  const Bytes floor =
+      memory_floor(CostModel(graph, Machine::uniform(4, testing::kFastLink)), Units(graph, 4));
+  Nanoseconds tighter = std::numeric_limits<Nanoseconds>::max();
+  for (const double distance : {0.0, 0.001, 0.0015, 0.002, 0.003, 0.0045}) {
+    const Bytes limit = floor + std::llround(distance * static_cast<double>(floor));
+    const Machine machine = Machine::uniform(4, testing::kFastLink, limit);
+    const PartitionResult result = partition_graph(CostModel(graph, machine), options);
+    ASSERT_TRUE(result.placement) << distance << ": " << result.reason;
+    EXPECT_LE(result.simulation.makespan, tighter) << "at " << distance << " above the floor";
+    tighter = result.simulation.makespan;
+  }
+}
+
 // The repair needs only 20 ms to fit METIS's placement of this graph into the lowest possible limit
 // (the floor, 524,288,000 bytes), but much longer under some looser limits.
 TEST(Memory, LittleTimeIsEnoughAboveTheFloorToo) {
