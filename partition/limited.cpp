@@ -1,8 +1,8 @@
 // Improves a placement under memory limits. It searches under a series of limits called the ladder,
 // from the tightest one (the lowest rung) up to the machine's limit. If all devices have the same
 // limit, the ladder depends only on the graph. So a machine with a looser limit repeats the
-// searches for a tighter one and never gets a longer schedule. This does not hold for limits far
-// above the memory of an unlimited schedule (kAmple).
+// searches for a tighter one and gets no longer schedule. This does not hold for limits far above
+// the memory of an unlimited schedule (kAmple), nor for searches with much less work than default.
 #include <array>
 #include <atomic>
 #include <cmath>

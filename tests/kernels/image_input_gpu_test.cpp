@@ -1,6 +1,8 @@
 // Tests that resampling and normalising on the device give the bits of the host.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/kernels/image_input_support.h"
 #include "tests/kernels/memory.h"
 

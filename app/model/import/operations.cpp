@@ -35,7 +35,7 @@ std::string_view kind_of(std::string_view op) {
       Kind{" NonMaxSuppression TopK RoiAlign MaxRoiPool NonZero GatherND ScatterND ", "detection networks"},
       Kind{" Resize Upsample ConvTranspose GridSample DepthToSpace MaxUnpool ", "networks that give images"},
       Kind{" Attention MultiHeadAttention Einsum GatherElements ", "transformers"},
-      Kind{" LSTM GRU RNN Scan Loop If ", "networks with control flow"},
+      Kind{" LSTM GRU RNN Scan Loop If ", "recurrent networks and control flow"},
       Kind{" QLinearConv QuantizeLinear DequantizeLinear ConvInteger MatMulInteger DynamicQuantizeLinear ",
            "quantised networks"}};
   for (const Kind& kind : kKinds)

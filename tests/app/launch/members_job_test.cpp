@@ -1,5 +1,6 @@
 // Tests `convoy train --members` in whole jobs. Every member (one of the trainings that run
 // together) must end with the bits and the files of a training alone on one rank.
+#include <algorithm>
 #include <sstream>
 
 #include "tests/app/launch/train_job.h"

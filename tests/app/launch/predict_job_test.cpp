@@ -1,5 +1,6 @@
 // Tests `convoy predict` and `convoy evaluate --report` from the command line. predict_oracle.py
 // computes the expected values.
+#include <algorithm>
 #include <regex>
 
 #include "tests/app/launch/train_job.h"

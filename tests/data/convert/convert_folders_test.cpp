@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "data/convert/catalogue.h"
 #include "data/store/store.h"
 #include "tests/data/convert/convert_support.h"

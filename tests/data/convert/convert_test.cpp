@@ -1,5 +1,7 @@
 #include "data/convert/convert.h"
 
+#include <algorithm>
+
 #include "data/store/store.h"
 #include "tests/data/support.h"
 

@@ -1,5 +1,7 @@
 #include "tests/data/store/encoded_store.h"
 
+#include <algorithm>
+
 #include "data/image/image_decoder.h"
 #include "data/store/store.h"
 

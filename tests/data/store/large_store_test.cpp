@@ -1,6 +1,7 @@
 // Tests that stores with as many images as ImageNet open fast, with every kind of HDF5 chunk index.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <fstream>
 #include <numeric>
 

@@ -24,7 +24,8 @@ TEST_F(ImportedModel, NamesOperationsThatAreNotSupported) {
   for (const auto& [op, kind] :
        {std::pair{"NonMaxSuppression", "detection networks"},
         std::pair{"Resize", "networks that give images"}, std::pair{"Attention", "transformers"},
-        std::pair{"LSTM", "networks with control flow"}, std::pair{"QLinearConv", "quantised networks"}}) {
+        std::pair{"LSTM", "recurrent networks and control flow"},
+        std::pair{"QLinearConv", "quantised networks"}}) {
     maker = ModelMaker({2, 3, 8, 8});
     maker.node(op, {"x"}, "z");
     maker.classify("z", 3);
@@ -60,7 +61,8 @@ TEST_F(ImportedModel, SaysThatItIsATransformerOrRecurrentWhateverNodeComesFirst)
   maker.node("Gather", {"x", maker.integers("zero", {0})}, "g", {.integers = {{"axis", 1}}});
   maker.node("LSTM", {"g"}, "l");
   maker.classify("l", 1);
-  expect_error_with("node the_l (LSTM): the operation is not supported (networks with control flow are not");
+  expect_error_with(
+      "node the_l (LSTM): the operation is not supported (recurrent networks and control flow are not");
 }
 
 struct Refused {
