@@ -23,7 +23,7 @@ namespace {
 std::array<std::atomic<const char*>, 8> partial_files{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
-// What the signal handler prints first. On a terminal it clears the line of a progress display.
+// The text that the signal handler prints first. On a terminal it clears the progress line.
 std::atomic<const char*> line_start{""};
 
 void print(const char* text) {

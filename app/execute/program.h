@@ -15,7 +15,7 @@ namespace convoy::app {
 // The part of a device that runs an instruction. A GPU has one copy engine per direction.
 enum class Engine : std::uint8_t { compute, copy_out, copy_back };
 
-// What an instruction does with the sums of gradient buckets (comm/buckets.h).
+// The kinds of work that an instruction does on the sums of gradient buckets (comm/buckets.h).
 enum class BucketAction : std::uint8_t { none, start, wait };
 
 struct Instruction {

@@ -43,7 +43,7 @@ class Session {
   // Collective over the stages.
   void connect();
 
-  // What the session is made of. The programs may get lanes before the first step.
+  // These return the parts of the session. The programs may get lanes before the first step.
   const StepOptions& options() const { return options_; }
   const RankGroups& groups() const { return groups_; }
   const CompiledSteps& steps() const { return steps_; }

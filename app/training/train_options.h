@@ -64,7 +64,7 @@ struct AutoAugmentPolicy {
   bool operator==(const AutoAugmentPolicy&) const = default;
 };
 
-// What a value of --data names.
+// The kinds of data that --data can name.
 enum class DataSource : std::uint8_t { synthetic, file };
 DataSource data_source(std::string_view data);
 

@@ -31,7 +31,7 @@ struct Listing {
   std::vector<Unreadable> unreadable;       // dangling links, links in a circle, folders without permission
   std::int64_t special = 0;                 // number of devices, pipes and sockets
   std::int64_t outside = 0;                 // number of archive entries whose path leads out of the archive
-  std::int64_t replaced = 0;  // number of archive entries that a later one of the same name replaces
+  std::int64_t replaced = 0;                // number of archive entries that a later one of the name replaces
 };
 
 class FileSource {

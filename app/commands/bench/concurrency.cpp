@@ -99,7 +99,7 @@ class ConcurrencyBench {
 
   void run() {
     fill_batch(session_, classes_, 1);
-    prepare_timing(session_);  // sets the control values that kernels read: no step has set them yet
+    prepare_timing(session_);  // sets the control values that kernels read; no step has set them
     for (std::int64_t round = 0; round < options_.rounds; ++round)
       for (Row& row : rows_) row.ms.push_back(time(row, round == 0 ? options_.warmup : 1));
     run_sample_streams();
