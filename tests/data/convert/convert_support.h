@@ -9,9 +9,18 @@
 #include <vector>
 
 #include "data/convert/convert.h"
+#include "data/store/store.h"
 #include "tests/data/support.h"
 
 namespace convoy::data::testing {
+
+// Returns the stored bytes of a sample.
+inline Bytes image_of(const Store& store, Split split, std::int64_t sample) {
+  const auto set = store.split(split);
+  Bytes scratch(static_cast<std::size_t>(set->shape().bytes()));
+  const auto image = set->stored(sample, scratch);
+  return {image.begin(), image.end()};
+}
 
 struct TarEntry {
   std::string name;

@@ -3,19 +3,12 @@
 #include <algorithm>
 
 #include "data/store/store.h"
-#include "tests/data/support.h"
+#include "tests/data/convert/convert_support.h"
 
 namespace convoy::data {
 namespace {
 
 using namespace testing;
-
-Bytes image_of(const Store& store, Split split, std::int64_t sample) {
-  const auto set = store.split(split);
-  Bytes scratch(static_cast<std::size_t>(set->shape().bytes()));
-  const auto image = set->stored(sample, scratch);
-  return {image.begin(), image.end()};
-}
 
 class ConvertImages : public ::testing::Test {
  protected:
