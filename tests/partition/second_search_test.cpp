@@ -81,7 +81,9 @@ TEST(SecondSearch, KeepsLimitsAndPins) {
     if (seed % 4 == 1) machine.set_contention(true);
     if (seed % 4 == 3) machine.device(1).speed = 0.5;
     const CostModel cost(graph, machine);
-    const PartitionResult result = partition_with(cost, 2);
+    PartitionOptions options;
+    options.search_work = 5'000'000;
+    const PartitionResult result = partition_graph(cost, options);
     expect_valid(cost, result);
     for (NodeIndex node = 0; node < graph.node_count(); ++node)
       if (graph.pin(node) != kNone) {

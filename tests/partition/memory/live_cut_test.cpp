@@ -142,7 +142,9 @@ TEST(LiveCut, AWideResNetFitsWhereItsActivationsDo) {
     const Machine machine =
         Machine::uniform(4, testing::kFastLink, static_cast<Bytes>(share * static_cast<double>(least) / 4));
     const CostModel cost(graph, machine);
-    PartitionResult result = partition_graph(cost, {});
+    PartitionOptions little_work;
+    little_work.search_work /= 10;
+    PartitionResult result = partition_graph(cost, little_work);
     if (result.placement) {
       EXPECT_EQ(memory_overflow(machine, simulate(cost, *result.placement)), 0);
     }
