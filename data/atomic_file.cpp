@@ -20,28 +20,23 @@ namespace {
 
 // The temporary names of the files that are being written. The signal handler removes these files.
 // A handler may use only lock-free atomics, so the list has a fixed size.
-std::array<std::atomic<const char*>, 8> partial_files{};
+std::array<std::atomic<const char*>, 256> partial_files{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
-// The text that the signal handler prints first. On a terminal it clears the progress line.
+// The text that the signal handler prints first. On a terminal it clears the progress line. If it
+// is null, the handler prints nothing.
 std::atomic<const char*> line_start{""};
 
 void print(const char* text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
-// May call only functions that are safe in signal handlers.
-extern "C" void end_process(int signal) {
-  remove_partial_files();
-  print(line_start);
-  print(signal == SIGTERM  ? "convoy: ended by SIGTERM"
-        : signal == SIGINT ? "convoy: ended by SIGINT"
-                           : "convoy: ended by SIGHUP");
-  print("; no file is left half written\n");
-  // Remove the files before the default action is restored. timeout(1) and process groups send a
-  // signal twice, so with the default action the second signal would end the process at once.
-  ::signal(signal, SIG_DFL);
-  ::raise(signal);
+// Removes the unfinished files. Returns whether there was one.
+bool remove_partial_files() {
+  bool removed = false;
+  for (const auto& file : partial_files)
+    if (const char* name = file.load(); name != nullptr) removed = ::unlink(name) == 0 || removed;
+  return removed;
 }
 
 // Replaces the entry `from` of `partial_files` by `to`. A null pointer is a free entry. If no entry
@@ -80,7 +75,7 @@ AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::mo
     destination_ = std::filesystem::canonical(destination_);
   temporary_ = destination_;
   if (in_place_) return;
-  [[maybe_unused]] static const int registered = std::at_quick_exit(remove_partial_files);
+  [[maybe_unused]] static const int registered = std::at_quick_exit([] { remove_partial_files(); });
   temporary_ += ".partial-" + std::to_string(::getpid());
   replace_partial(nullptr, temporary_.c_str());
   // Create the file before the caller spends work on the content. The error names the destination.
@@ -98,24 +93,39 @@ AtomicFile::~AtomicFile() {
   if (!in_place_) replace_partial(temporary_.c_str(), nullptr);
 }
 
-void AtomicFile::commit() {
+void AtomicFile::commit(Sync durably) {
   if (in_place_) return;
-  sync(temporary_, O_RDWR, destination_);
+  if (durably == Sync::yes) sync(temporary_, O_RDWR, destination_);
   if (::rename(temporary_.c_str(), destination_.c_str()) != 0) fail(destination_, "rename into place");
   committed_ = true;
+  if (durably == Sync::no) return;
   const auto folder = destination_.parent_path();
   sync(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY, destination_);
 }
 
-extern "C" void remove_partial_files() {
-  for (const auto& file : partial_files)
-    if (const char* name = file.load(); name != nullptr) ::unlink(name);
+// May call only functions that are safe in signal handlers.
+extern "C" void end_cleanly(int signal) {
+  const bool removed = remove_partial_files();
+  if (const char* start = line_start; start != nullptr) {
+    print(start);
+    print(signal == SIGTERM  ? "convoy: ended by SIGTERM"
+          : signal == SIGINT ? "convoy: ended by SIGINT"
+                             : "convoy: ended by SIGHUP");
+    print(removed ? "; no file is left half written\n" : "\n");
+  }
+  // Remove the files before the default action is restored. timeout(1) and process groups send a
+  // signal twice, so with the default action the second signal would end the process at once.
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
 }
 
-void end_cleanly_on_signals() {
-  if (::isatty(STDERR_FILENO) != 0) line_start = "\r\x1b[K";
+void end_cleanly_on_signals(bool with_line) {
+  if (!with_line)
+    line_start = nullptr;
+  else if (::isatty(STDERR_FILENO) != 0)
+    line_start = "\r\x1b[K";
   struct sigaction action {};
-  action.sa_handler = end_process;
+  action.sa_handler = end_cleanly;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction current {};
@@ -124,13 +134,14 @@ void end_cleanly_on_signals() {
   }
 }
 
-void write_file_atomically(const std::filesystem::path& destination, std::string_view content) {
+void write_file_atomically(const std::filesystem::path& destination, std::string_view content,
+                           AtomicFile::Sync sync) {
   AtomicFile file(destination);
   std::ofstream stream(file.path(), std::ios::binary);
   stream.write(content.data(), static_cast<std::streamsize>(content.size()));
   stream.close();
   if (!stream) fail(destination, "write");
-  file.commit();
+  file.commit(sync);
 }
 
 }  // namespace convoy::data

@@ -18,20 +18,24 @@ class AtomicFile {
 
   const std::filesystem::path& path() const { return temporary_; }
   // Syncs the file, renames it and syncs the folder. Throws std::runtime_error that names the
-  // destination.
-  void commit();
+  // destination. Without syncing it takes less time, but the file may be cut short if the machine
+  // fails.
+  enum class Sync : bool { no, yes };
+  void commit(Sync sync = Sync::yes);
 
  private:
   std::filesystem::path destination_, temporary_;
   bool in_place_ = false, committed_ = false;
 };
 
-// Removes the unfinished files of this process. Safe in a signal handler.
-extern "C" void remove_partial_files();
-// Makes SIGINT, SIGTERM and SIGHUP remove unfinished files and print a line before they end the
-// process. A signal that the process ignores (nohup) stays ignored.
-void end_cleanly_on_signals();
+// Handles a signal: removes the unfinished files of this process, prints a line, and ends the
+// process by the signal's default action.
+extern "C" void end_cleanly(int signal);
+// Makes end_cleanly() handle SIGINT, SIGTERM and SIGHUP. Without `with_line` it prints no line. A
+// signal that the process ignores (nohup) stays ignored.
+void end_cleanly_on_signals(bool with_line = true);
 
-void write_file_atomically(const std::filesystem::path& destination, std::string_view content);
+void write_file_atomically(const std::filesystem::path& destination, std::string_view content,
+                           AtomicFile::Sync sync = AtomicFile::Sync::yes);
 
 }  // namespace convoy::data

@@ -21,10 +21,8 @@ bool has_several_ranks() {
 }  // namespace
 
 void handle_ending_signals() {
-  if (has_several_ranks())
-    comm::TerminateSignal::before_delivery(data::remove_partial_files);
-  else
-    data::end_cleanly_on_signals();
+  data::end_cleanly_on_signals(!has_several_ranks());
+  comm::TerminateSignal::set_default(data::end_cleanly);
 }
 
 }  // namespace convoy::app

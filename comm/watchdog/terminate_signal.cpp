@@ -11,7 +11,7 @@ namespace {
 
 std::atomic<int> wake_descriptor = -1;
 std::atomic<bool> terminate_arrived = false;
-std::atomic<void (*)()> delivery_action = nullptr;
+std::atomic<void (*)(int)> default_action = SIG_DFL;
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 extern "C" void on_terminate(int) {
@@ -26,9 +26,12 @@ extern "C" void on_terminate(int) {
 
 }  // namespace
 
+void TerminateSignal::set_default(void (*handler)(int)) { default_action = handler; }
+
 void TerminateSignal::hold(int wake_fd) {
   struct sigaction current {};
-  if (::sigaction(SIGTERM, nullptr, &current) != 0 || current.sa_handler != SIG_DFL) return;
+  if (::sigaction(SIGTERM, nullptr, &current) != 0) return;
+  if (current.sa_handler != SIG_DFL && current.sa_handler != default_action) return;
   wake_descriptor = wake_fd;
   terminate_arrived = false;
   struct sigaction ours {};
@@ -42,17 +45,14 @@ bool TerminateSignal::arrived() { return terminate_arrived; }
 void TerminateSignal::release() {
   struct sigaction current {};
   if (::sigaction(SIGTERM, nullptr, &current) == 0 && current.sa_handler == on_terminate)
-    ::signal(SIGTERM, SIG_DFL);
+    ::signal(SIGTERM, default_action);
   wake_descriptor = -1;
 }
 
 void TerminateSignal::ignore() { wake_descriptor = -1; }
 
-void TerminateSignal::before_delivery(void (*action)()) { delivery_action = action; }
-
 void TerminateSignal::deliver() {
-  if (void (*action)() = delivery_action; action != nullptr) action();
-  ::signal(SIGTERM, SIG_DFL);
+  ::signal(SIGTERM, default_action);
   ::kill(::getpid(), SIGTERM);
   for (;;) ::pause();
 }

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <stdexcept>
 #include <vector>
 
+#include "data/atomic_file.h"
 #include "data/convert/jpeg_encode.h"
 #include "data/parallel.h"
 #include "kernels/device/philox.h"
@@ -151,10 +149,8 @@ void write_photographs(const PhotographFolder& made, const std::filesystem::path
       const auto file = encode_jpeg_file(image, made.quality);
       const auto path =
           folder / name_of(split) / fmt::format("{:04}", number % made.classes) / fmt::format("{:08}.jpg", i);
-      std::ofstream stream(path, std::ios::binary);
-      stream.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
-      if (!stream.flush())
-        throw std::runtime_error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
+      write_file_atomically(path, {reinterpret_cast<const char*>(file.data()), file.size()},
+                            AtomicFile::Sync::no);
     });
   }
 }

@@ -79,6 +79,16 @@ TEST(AtomicFile, ASignalLeavesNothingBehind) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(AtomicFile, ASignalWithoutAnUnfinishedFileSaysNothingOfFiles) {
+  const auto raise = [](bool with_line) {
+    ::signal(SIGTERM, SIG_DFL);
+    end_cleanly_on_signals(with_line);
+    ::raise(SIGTERM);
+  };
+  EXPECT_EXIT(raise(true), testing::KilledBySignal(SIGTERM), "^convoy: ended by SIGTERM\n$");
+  EXPECT_EXIT(raise(false), testing::KilledBySignal(SIGTERM), "^$");
+}
+
 TEST(AtomicFile, AnIgnoredSignalStaysIgnored) {
   const auto old = ::signal(SIGHUP, SIG_IGN);
   EXPECT_EXIT(

@@ -208,10 +208,10 @@ TEST_F(PredictJob, ASignalLeavesNoHalfFile) {
          << "\n";
   list.close();
   const std::string convoy = std::string(CONVOY_PROGRAM) + " ";
+  const std::string conversion = convoy + "data convert " + out("list/list.csv") + " " + out("half.x") +
+                                 " --test-share 0.5 --encode jpeg:90";
   for (const auto& [signal, name] : {std::pair(SIGTERM, "SIGTERM"), {SIGINT, "SIGINT"}}) {
-    for (const std::string& line :
-         {convoy + long_prediction("half.x"), convoy + "data convert " + out("list/list.csv") + " " +
-                                                  out("half.x") + " --test-share 0.5 --encode jpeg:90"}) {
+    for (const std::string& line : {convoy + long_prediction("half.x"), conversion}) {
       const pid_t job = start_until_written(line, out("half.x"), out("half.log"));
       ::kill(job, signal);
       EXPECT_EQ(wait_for(job), -signal) << line;
@@ -221,12 +221,20 @@ TEST_F(PredictJob, ASignalLeavesNoHalfFile) {
       EXPECT_TRUE(files_like("half.x").empty()) << line;
     }
   }
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    const pid_t job =
+        start_until_written(command(2, long_prediction("half.y")), out("half.y"), out("half.log"));
+    for (const pid_t rank : ranks_of("half.y")) ::kill(rank, signal);
+    EXPECT_NE(wait_for(job), 0);
+    EXPECT_EQ(log("half").find("convoy: ended by"), std::string::npos) << log("half");
+    EXPECT_TRUE(files_like("half.y").empty()) << signal;
+  }
+  // A script that mpirun starts hands the variable of its rank on to commands that know no ranks.
   const pid_t job =
-      start_until_written(command(2, long_prediction("half.y")), out("half.y"), out("half.log"));
-  for (const pid_t rank : ranks_of("half.y")) ::kill(rank, SIGTERM);
-  EXPECT_NE(wait_for(job), 0);
-  EXPECT_EQ(log("half").find("convoy: "), std::string::npos) << log("half");
-  EXPECT_TRUE(files_like("half.y").empty());
+      start_until_written("env OMPI_COMM_WORLD_SIZE=2 " + conversion, out("half.x"), out("half.log"));
+  ::kill(job, SIGTERM);
+  EXPECT_EQ(wait_for(job), -SIGTERM);
+  EXPECT_TRUE(files_like("half.x").empty());
 }
 
 TEST_F(PredictJob, TheReportCountsEveryImage) {
