@@ -14,6 +14,7 @@
 #include "app/model/zoo/zoo.h"
 #include "app/training/option_table.h"
 #include "app/training/parameter_rates.h"
+#include "data/loader/order.h"
 #include "data/path_kind.h"
 #include "kernels/device/sample_transform.h"
 
@@ -198,10 +199,10 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(o.host_memory <= 0 || o.members.empty(), "--host-memory cannot be combined with --members");
   const std::int64_t replicas = ranks / o.partition;
   require(o.global_batch / o.accumulate >= replicas * o.images_together(),
-          fmt::format("--global-batch: found {}{}, expected at least {}the number of {}, {}",
+          fmt::format("--global-batch: found {}{}, expected at least {}, {} for each {}",
                       o.global_batch / o.accumulate, o.accumulate > 1 ? " for a part of --accumulate" : "",
-                      o.mixes() ? "a pair of images to mix for each rank, twice " : "",
-                      o.partition > 1 ? "replicas" : "ranks", replicas));
+                      replicas * o.images_together(), o.mixes() ? "a pair of images to mix" : "one image",
+                      o.partition > 1 ? "replica" : "rank"));
   require(!o.resume || !o.overwrite, "--resume, --overwrite: found both, expected one");
   require(!o.random_resized_crop || o.crop_padding == 0,
           "--random-resized-crop, --crop-padding: found both, expected one");
@@ -217,6 +218,10 @@ void check_train_options(const TrainOptions& o, int ranks) {
   check_belongings(o);
   check_trace(o);
   check_schedule(o);
+}
+
+std::int64_t TrainOptions::images_of_replica(int replicas) const {
+  return data::slice_of(global_batch / accumulate, replicas, 0, images_together()).count;
 }
 
 std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch) {

@@ -108,6 +108,8 @@ struct TrainOptions {
   // The number of parts into which a step divides its global batch. The step computes the parts one
   // after the other.
   std::int64_t accumulate = 1;
+  // Returns the most images that one of `replicas` ranks or groups of ranks gets of a part.
+  std::int64_t images_of_replica(int replicas) const;
 
   kernels::OptimizerKind optimizer = kernels::OptimizerKind::sgd;
   double learning_rate = 0.1, momentum = 0.9, weight_decay = 0;

@@ -116,9 +116,7 @@ void Trainer::keep_own_members() {
 }
 
 std::int64_t Trainer::replica_capacity() const {
-  return data::slice_of(options_.global_batch / options_.accumulate, run_ranks_->replicas().size(), 0,
-                        options_.images_together())
-      .count;
+  return options_.images_of_replica(run_ranks_->replicas().size());
 }
 
 std::int64_t Trainer::arena_bytes() const {

@@ -27,7 +27,7 @@ inline constexpr int kMixWords = sizeof(MixParameters) / sizeof(std::int32_t);
 inline constexpr int kMixedTogether = 2;
 
 // Returns the partner of a valid sample: the other sample of its pair. The last sample of an odd
-// number has no other and is its own partner, so it is not mixed.
+// number has no other and is its own partner, so mixing changes it by a rounding at most.
 CONVOY_HOST_DEVICE constexpr std::int32_t mix_partner(std::int32_t sample, std::int32_t valid) {
   const std::int32_t other = sample ^ 1;
   return other < valid ? other : sample;

@@ -35,7 +35,7 @@ struct RowTarget {
   std::int32_t own, other;  // `own` is -1 if there is no sample
   float share;
   // Returns the fraction of the target on class j, before smoothing. It is exactly 1 on the label
-  // of a row that is not mixed.
+  // of a row if `mix` is null, and 1 within a rounding if the row is its own partner.
   CONVOY_HOST_DEVICE float on(std::int64_t j) const {
     return (j == own ? share : 0.0f) + (j == other ? 1 - share : 0.0f);
   }

@@ -1,5 +1,7 @@
 #include "app/model/ops/pool.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -15,7 +17,8 @@ namespace {
 
 // Returns the padding at the end of each axis. With ceil_mode, ONNX keeps a last window that starts
 // in the padding, but Convoy and PyTorch leave it out. Such a pool is written without ceil_mode,
-// with padding that gives the same windows as in Convoy.
+// with padding that gives the same windows as in Convoy. Throws std::runtime_error if an average
+// would then count padding that Convoy does not count.
 std::array<std::int64_t, 2> end_padding(const LayerWriter& onnx, const Pool& pool, bool& ceil_mode) {
   std::array<std::int64_t, 2> end{pool.padding[0], pool.padding[1]};
   if (!pool.ceil_mode) return end;
@@ -29,7 +32,13 @@ std::array<std::int64_t, 2> end_padding(const LayerWriter& onnx, const Pool& poo
     if (windows != (room + stride - 1) / stride + 1) ceil_mode = false;
     needed[axis] = std::max<std::int64_t>(0, (windows - 1) * stride + window - extent - pool.padding[axis]);
   }
-  return ceil_mode ? end : needed;
+  if (ceil_mode) return end;
+  if (pool.kind == PoolKind::average && pool.count_include_pad && (needed[0] > end[0] || needed[1] > end[1]))
+    throw std::runtime_error(fmt::format(
+        "{}: an average pool with ceil_mode whose last window ends beyond the padding on one axis "
+        "and is left out on the other, which ONNX has no form for",
+        onnx.layer().name));
+  return needed;
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ void import_hard_sigmoid(Importer& importer, const FileNode& node) {
 void import_gelu(Importer& importer, const FileNode& node) {
   const std::string form = node.text("approximate", "none");
   if (form != "none" && form != "tanh")
-    node.fail(fmt::format("approximate is '{}', which is not supported", form));
+    node.fail(fmt::format("approximate is '{}', expected none or tanh", form));
   give_activation(importer, node,
                   {.kind = form == "none" ? ActivationKind::gelu : ActivationKind::gelu_tanh});
 }

@@ -141,12 +141,11 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   if (!plan_.members.empty()) table.row("members", plan_.members);
   table.row("length", fmt::format("{} steps, {} an epoch", with_thousands(plan_.total_steps),
                                   with_thousands(plan_.steps_per_epoch)));
-  const std::int64_t replicas = std::ssize(plan_.ranks) / options_.partition;
-  const std::int64_t part = options_.global_batch / options_.accumulate;
+  const auto replicas = static_cast<int>(std::ssize(plan_.ranks)) / options_.partition;
   table.row("global batch",
             fmt::format("{}{}, at most {} a {}", options_.global_batch,
                         options_.accumulate > 1 ? fmt::format(" in {} parts", options_.accumulate) : "",
-                        (part + replicas - 1) / replicas, options_.partition > 1 ? "replica" : "rank"));
+                        options_.images_of_replica(replicas), options_.partition > 1 ? "replica" : "rank"));
   for (const auto& [name, value] : training_rows(options_, plan_.steps_per_epoch)) table.row(name, value);
   table.row("batch norm", options_.sync_batch_norm ? "synchronised" : "of each rank's own batch");
   table.row("seed", fmt::format("{}", options_.seed));

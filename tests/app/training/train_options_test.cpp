@@ -145,7 +145,8 @@ TEST(TrainOptions, Sizes) {
 
 TEST(TrainOptions, ChecksAcrossFlags) {
   EXPECT_EQ(error_of(with({"--steps", "5"})), "--epochs, --steps: found both (3 and 5), expected one");
-  EXPECT_EQ(error_of(with({}), 65), "--global-batch: found 64, expected at least the number of ranks, 65");
+  EXPECT_EQ(error_of(with({}), 65),
+            "--global-batch: found 64, expected at least 65, one image for each rank");
   EXPECT_EQ(error_of(with({}), 64), "");
   EXPECT_EQ(error_of(with({"--warmup-steps", "5", "--warmup-epochs", "1"})),
             "--warmup-epochs, --warmup-steps: found both, expected one");
@@ -259,11 +260,16 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
   EXPECT_EQ(error_of(with({"--test-resize", "232", "--size", "224"})), "");
   EXPECT_EQ(error_of(with({"--accumulate", "3"})),
             "--accumulate: found 3, expected a divisor of --global-batch, 64");
-  EXPECT_EQ(error_of(with({"--accumulate", "4"}), 17),
-            "--global-batch: found 16 for a part of --accumulate, expected at least the number of ranks, 17");
-  EXPECT_EQ(error_of(with({"--accumulate", "4", "--mixup", "0.2"}), 9),
-            "--global-batch: found 16 for a part of --accumulate, expected at least a pair of images to mix "
-            "for each rank, twice the number of ranks, 9");
+  EXPECT_EQ(
+      error_of(with({"--accumulate", "4"}), 17),
+      "--global-batch: found 16 for a part of --accumulate, expected at least 17, one image for each rank");
+  EXPECT_EQ(
+      error_of(with({"--accumulate", "4", "--mixup", "0.2"}), 9),
+      "--global-batch: found 16 for a part of --accumulate, expected at least 18, a pair of images to mix "
+      "for each rank");
+  EXPECT_EQ(parse(with({"--mixup", "0.2"})).images_of_replica(3), 22);
+  EXPECT_EQ(parse(with({})).images_of_replica(3), 22);
+  EXPECT_EQ(parse(with({"--mixup", "0.2"})).images_of_replica(5), 14);
   EXPECT_EQ(error_of(with({"--accumulate", "4", "--cutmix", "1"}), 8), "");
   EXPECT_EQ(error_of(with({"--accumulate", "64", "--cutmix", "1"})),
             "--accumulate: found 64 and so 1 images in a part, expected an even number, since --mixup and "
