@@ -20,8 +20,10 @@
 namespace convoy::app {
 namespace {
 
-// Gives the network the weights of a file. Throws std::runtime_error if the file lacks any of them.
-void set_all_weights(Network& network, const std::string& file, const std::vector<std::string>& classes) {
+// Gives the network the weights of a file. Returns what has become of its last layer, or "" if it
+// was taken as it is. Throws std::runtime_error if the file lacks any of the weights.
+std::string set_all_weights(Network& network, const std::string& file,
+                            const std::vector<std::string>& classes) {
   network.reinitialise();
   const FitRows rows = set_initial_weights(network, file, classes);
   const auto head = std::ranges::find(rows, "head", &FitRows::value_type::first);
@@ -33,6 +35,7 @@ void set_all_weights(Network& network, const std::string& file, const std::vecto
               "{}: gives no values for {} of {}, which has the shape {} for the data's {} classes{}", file,
               spec.name, network.name(), spec.shape_in_files().to_string(), classes.size(),
               head == rows.end() ? "" : "; " + head->second));
+  return head == rows.end() ? "" : head->second;
 }
 
 }  // namespace
@@ -116,7 +119,10 @@ Network Evaluation::make_evaluated_network(std::int64_t capacity) const {
   Network network =
       file_ ? file_->network(input, file_->classes()) : make_network(run.model, input, dataset_->classes());
   network = with_outputs(std::move(network), 0);
-  if (!run.init.empty()) set_all_weights(network, run.init, dataset_->info().classes);
+  if (!run.init.empty()) {
+    const std::string head = set_all_weights(network, run.init, dataset_->info().classes);
+    if (!head.empty() && ranks_.rank() == 0) spdlog::warn("{}: {}", run.init, head);
+  }
   if (ranks_.rank() == 0)
     for (const std::string& note : network.notes()) spdlog::info("{}: {}", network.name(), note);
   return network;

@@ -112,6 +112,12 @@ TEST_F(TrainSafety, ClassesAreMatchedByName) {
   const Outcome mapped = run(command(2, of_folder + turned));
   expect_line(mapped, 0, turned + ": its classes have another order than those of ");
   EXPECT_NEAR(test_loss(mapped), test_loss(same), 1e-9);
+  const std::string file = out("classes/checkpoint/step-00000024.h5");
+  const Outcome of_weights =
+      run(command(1, "evaluate --json --threads 1 --model linear --init " + file + " --data " + turned));
+  expect_line(of_weights, 0, file + ": ");
+  EXPECT_NE(of_weights.text.find("the file's classes have another order"), std::string::npos);
+  EXPECT_NEAR(test_loss(of_weights), test_loss(same), 1e-9);
   expect_line(run(command(2, of_folder + strange)), 1,
               strange + ": found class 'zebra', expected 'hhhhh' as in ");
 
