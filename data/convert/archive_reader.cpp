@@ -20,14 +20,13 @@ bool is_compressed(const Bytes& content) {
   const auto starts_with = [&](std::initializer_list<std::uint8_t> magic) {
     return content.size() >= magic.size() && std::equal(magic.begin(), magic.end(), content.begin());
   };
-  return starts_with({0x1F, 0x8B}) || starts_with({0xFD, '7', 'z', 'X', 'Z'}) ||
-         starts_with({'B', 'Z', 'h'}) || starts_with({0x28, 0xB5, 0x2F, 0xFD});
+  return starts_with({0xFD, '7', 'z', 'X', 'Z'}) || starts_with({'B', 'Z', 'h'}) ||
+         starts_with({0x28, 0xB5, 0x2F, 0xFD});
 }
 
 // Enables only the decompressors that libarchive contains. archive_read_support_filter_all() would
-// also allow it to start external programs on a user's file.
+// also allow it to start external programs on a user's file. GzipReader unpacks gzip.
 void support_filters(archive* reader) {
-  archive_read_support_filter_gzip(reader);
   archive_read_support_filter_bzip2(reader);
   archive_read_support_filter_xz(reader);
   archive_read_support_filter_lzma(reader);
@@ -91,17 +90,52 @@ std::string normalised(const std::string& raw) {
   return path;
 }
 
+[[noreturn]] void fail_above(std::size_t most, const std::string& name) {
+  throw std::runtime_error(fmt::format("{}: more than {} MiB unpacked", name, most >> 20));
+}
+
+Bytes gunzip(std::span<const std::uint8_t> content, const std::string& name, std::size_t most) {
+  GzipReader reader([&](std::span<std::uint8_t> to) {
+    const std::size_t count = std::min(to.size(), content.size());
+    std::copy_n(content.begin(), count, to.begin());
+    content = content.subspan(count);
+    return count;
+  });
+  Bytes result;
+  try {
+    for (std::size_t size = 0, got = 1; got > 0; size += got) {
+      result.resize(size + kReadBlock);
+      got = reader.read(std::span(result).subspan(size));
+      result.resize(size + got);
+      if (size > most) break;
+    }
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{}: damaged or cut short: {}", name, error.what()));
+  }
+  if (result.size() > most) fail_above(most, name);
+  return result;
+}
+
 }  // namespace
 
 ArchiveReader::ArchiveReader(const std::string& file, Form form) : name_(file), reader_(archive_read_new()) {
   form == Form::archive ? support_archives(reader_.get()) : support_compressed_file(reader_.get());
-  if (archive_read_open_filename(reader_.get(), file.c_str(), kReadBlock) != ARCHIVE_OK) fail();
+  if (is_gzip_file(file))
+    open_input(input_of(file));
+  else if (archive_read_open_filename(reader_.get(), file.c_str(), kReadBlock) != ARCHIVE_OK)
+    fail();
 }
 
 ArchiveReader::ArchiveReader(ArchiveReader& outer, std::string name, Form form)
-    : name_(std::move(name)), reader_(archive_read_new()), outer_(&outer), block_(kReadBlock) {
+    : name_(std::move(name)), reader_(archive_read_new()) {
   form == Form::archive ? support_archives(reader_.get()) : support_compressed_file(reader_.get());
-  if (archive_read_open2(reader_.get(), this, nullptr, read_outer, skip_outer, nullptr) != ARCHIVE_OK) fail();
+  open_input([&outer](std::span<std::uint8_t> to) { return outer.read(to); });
+}
+
+void ArchiveReader::open_input(Input input) {
+  block_.resize(kReadBlock);
+  input_ = std::make_unique<GzipReader>(std::move(input));
+  if (archive_read_open(reader_.get(), this, nullptr, read_input, nullptr) != ARCHIVE_OK) fail();
 }
 
 ArchiveReader::~ArchiveReader() = default;
@@ -112,28 +146,24 @@ void ArchiveReader::fail() const {
       fmt::format("{}: damaged or cut short: {}", name_, reason == nullptr ? "unknown format" : reason));
 }
 
-// Called by libarchive for the next bytes of an archive inside another archive. Reads them from the
-// outer archive. No exception may leave the callback, because libarchive is written in C.
-la_ssize_t ArchiveReader::read_outer(archive* reader, void* self, const void** buffer) {
-  auto& inner = *static_cast<ArchiveReader*>(self);
-  *buffer = inner.block_.data();
+// Called by libarchive for the next bytes of the archive. No exception may leave the callback,
+// because libarchive is written in C.
+la_ssize_t ArchiveReader::read_input(archive* reader, void* self, const void** buffer) {
+  auto& ours = *static_cast<ArchiveReader*>(self);
+  *buffer = ours.block_.data();
   try {
-    return static_cast<la_ssize_t>(inner.outer_->read(inner.block_));
+    return static_cast<la_ssize_t>(ours.input_->read(ours.block_));
   } catch (const std::exception& error) {
     archive_set_error(reader, EIO, "%s", error.what());
     return -1;
   }
 }
 
-// Returns 0, because an entry of the outer archive can only be read forwards. libarchive then reads
-// the bytes instead of skipping them.
-la_int64_t ArchiveReader::skip_outer(archive*, void*, la_int64_t) { return 0; }
-
 bool ArchiveReader::next(Entry& result) {
   const Utf8Names names;
   archive_entry* entry = nullptr;
-  int status = ARCHIVE_RETRY;
-  while (status == ARCHIVE_RETRY) status = archive_read_next_header(reader_.get(), &entry);
+  // ARCHIVE_RETRY says that libarchive has skipped a damaged header, and with it a file.
+  const int status = archive_read_next_header(reader_.get(), &entry);
   if (status == ARCHIVE_EOF) {
     require_end();
     return false;
@@ -151,23 +181,40 @@ bool ArchiveReader::next(Entry& result) {
   return true;
 }
 
-// Checks that a tar file ends with zeros, because libarchive accepts a tar file that is cut off
-// between two entries.
-void ArchiveReader::require_end() const {
-  constexpr std::streamoff kRecord = 512;
-  const bool tar = (archive_format(reader_.get()) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
-  if (outer_ != nullptr || !tar || archive_filter_code(reader_.get(), 0) != ARCHIVE_FILTER_NONE) return;
-  std::array<char, kRecord> last{1};
+// Throws if the archive has no end, or if what libarchive has not read is damaged.
+void ArchiveReader::require_end() {
+  try {
+    if (input_ == nullptr) return require_end_of_file();
+    while (input_->read(block_) > 0) {
+    }
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{}: damaged or cut short: {}", name_, error.what()));
+  }
+}
+
+// libarchive accepts a tar file that is cut off between two entries. It also reads a zip file whose
+// table at the end is cut off, but without symbolic links.
+void ArchiveReader::require_end_of_file() const {
+  const int format = archive_format(reader_.get()) & ARCHIVE_FORMAT_BASE_MASK;
+  if (archive_filter_code(reader_.get(), 0) != ARCHIVE_FILTER_NONE) return;
+  // The zip table ends with a record of at least 22 bytes, which libarchive finds in the last 16
+  // KiB.
+  constexpr std::size_t kTarRecord = 512, kZipRecord = 22, kZipSearched = 16 << 10;
+  const bool tar = format == ARCHIVE_FORMAT_TAR;
+  const std::size_t size = std::filesystem::file_size(name_);
+  std::string last(std::min(size, tar ? kTarRecord : kZipSearched), '\1');
   std::ifstream file(name_, std::ios::binary);
-  file.seekg(-kRecord, std::ios::end);
-  file.read(last.data(), kRecord);
-  if (std::ranges::all_of(last, [](char byte) { return byte == 0; })) return;
-  throw std::runtime_error(name_ + ": cut short: a tar file ends with records of zeros, this one does not");
+  file.seekg(-static_cast<std::streamoff>(last.size()), std::ios::end);
+  file.read(last.data(), static_cast<std::streamsize>(last.size()));
+  if (tar && (last.size() < kTarRecord || last.find_first_not_of('\0') != std::string::npos))
+    throw std::runtime_error("a tar file ends with records of zeros, this one does not");
+  const auto record = last.rfind("PK\5\6");
+  if (format == ARCHIVE_FORMAT_ZIP && (record == std::string::npos || last.size() - record < kZipRecord))
+    throw std::runtime_error("a zip file ends with a table of its files, this one does not");
 }
 
 std::size_t ArchiveReader::read(std::span<std::uint8_t> to) {
-  la_ssize_t got = ARCHIVE_RETRY;
-  while (got == ARCHIVE_RETRY) got = archive_read_data(reader_.get(), to.data(), to.size());
+  const la_ssize_t got = archive_read_data(reader_.get(), to.data(), to.size());
   if (got < 0) fail();
   return static_cast<std::size_t>(got);
 }
@@ -203,6 +250,11 @@ bool ArchiveReader::recognises(const std::string& file) {
 }
 
 void ArchiveReader::require_whole_compression(const std::string& file) {
+  if (is_gzip_file(file)) {
+    ArchiveReader reader(file, Form::compressed_file);
+    for (Entry entry; reader.next(entry);) reader.stream([](std::span<const std::uint8_t>) {});
+    return;
+  }
   const std::unique_ptr<archive, Free> reader(archive_read_new());
   support_compressed_file(reader.get());
   archive_entry* entry = nullptr;
@@ -216,6 +268,7 @@ void ArchiveReader::require_whole_compression(const std::string& file) {
 }
 
 Bytes unpack(Bytes content, const std::string& name, std::size_t most) {
+  if (is_gzip(content)) return gunzip(content, name, most);
   if (!is_compressed(content)) return content;
   const std::unique_ptr<archive, void (*)(archive*)> reader(archive_read_new(),
                                                             [](archive* a) { archive_read_free(a); });
@@ -230,8 +283,7 @@ Bytes unpack(Bytes content, const std::string& name, std::size_t most) {
       got = archive_read_data(reader.get(), result.data() + size, kReadBlock);
       if (got <= 0) result.resize(size);
       if (got <= 0) break;
-      if (size > most)
-        throw std::runtime_error(fmt::format("{}: more than {} MiB unpacked", name, most >> 20));
+      if (size > most) fail_above(most, name);
     }
   }
   if (got < 0) {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "data/convert/gzip.h"
+
 struct archive_entry;
 
 namespace convoy::data {
@@ -56,17 +58,20 @@ class ArchiveReader {
   static void require_whole_compression(const std::string& file);
 
  private:
-  static la_ssize_t read_outer(archive* reader, void* self, const void** buffer);
-  static la_int64_t skip_outer(archive* reader, void* self, la_int64_t request);
+  void open_input(Input input);
+  static la_ssize_t read_input(archive* reader, void* self, const void** buffer);
   [[noreturn]] void fail() const;
-  void require_end() const;
+  void require_end();
+  void require_end_of_file() const;
 
   struct Free {
     void operator()(archive* reader) const { archive_read_free(reader); }
   };
   std::string name_;
   std::unique_ptr<archive, Free> reader_;
-  ArchiveReader* outer_ = nullptr;
+  // Set if the archive is gzip data or lies in another archive. Otherwise libarchive reads the
+  // file.
+  std::unique_ptr<GzipReader> input_;
   Bytes block_;
 };
 

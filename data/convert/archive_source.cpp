@@ -52,6 +52,8 @@ class Archives final : public FileSource {
         add_parents(entry.path + "/", folders);
       } else if (entry.kind == Kind::special) {
         ++listing.special;
+      } else if (is_itself(entry) && links.contains(entry.path)) {
+        return true;
       } else {
         listing.replaced += links.contains(entry.path) ? 1 : 0;
         links[entry.path] = {entry.target, entry.kind == Kind::hard_link, position};
@@ -125,7 +127,11 @@ class Archives final : public FileSource {
       if (i > 0 && files[i - 1].path == path) last_of_several[path] = position;
       if (i + 1 < files.size() && files[i + 1].path == path) {
         replaced_.insert(position);
-      } else if (const auto link = links.find(path); link != links.end()) {
+      } else if (const auto link = links.find(path); link == links.end()) {
+        continue;
+      } else if (link->second.hard && link->second.target == path) {
+        links.erase(link);
+      } else {
         last_of_several[path] = std::max(position, link->second.position);
         if (link->second.position > position)
           replaced_.insert(position);
@@ -149,6 +155,12 @@ class Archives final : public FileSource {
     });
   }
 
+  // Returns whether the entry is a hard link to itself, which changes nothing. GNU tar writes one
+  // for each file that its command line names twice, as in `tar -cf a.tar train train/cat`.
+  static bool is_itself(const Entry& entry) {
+    return entry.kind == Kind::hard_link && entry.target == entry.path;
+  }
+
   // Adds all folders above `path`, because an archive may contain files without listing their
   // folders.
   static void add_parents(const std::string& path, std::set<std::string>& folders) {
@@ -166,8 +178,16 @@ class Archives final : public FileSource {
     return {Kind::folder, prefix.substr(0, prefix.size() - 1), ""};
   }
 
+  static void require_new(std::set<std::string>& archives, const std::string& prefix,
+                          const std::string& name) {
+    if (!archives.insert(prefix).second)
+      throw std::runtime_error(fmt::format("{} occurs twice, expected once", name));
+  }
+
   void for_each(const EntryVisitor& visitor) const {
+    std::set<std::string> archives;
     for (const Part& part : parts_) {
+      require_new(archives, part.prefix, part.file);
       ArchiveReader reader(part.file, ArchiveReader::Form::archive);
       if (!part.prefix.empty() && !visitor(folder_entry(part.prefix), reader)) return;
       if (!for_each_in(reader, part.file, part.prefix, visitor)) return;
@@ -181,8 +201,7 @@ class Archives final : public FileSource {
       if (nested_ && prefix.empty() && entry.kind == Kind::file && is_archive_path(entry.path)) {
         const std::string inner_name = fmt::format("{}: {}", name, entry.path);
         ArchiveReader inner(reader, inner_name, ArchiveReader::Form::archive);
-        if (!archives.insert(entry.path).second)
-          throw std::runtime_error(fmt::format("{} occurs twice, expected once", inner_name));
+        require_new(archives, entry.path, inner_name);
         if (!visitor(folder_entry(entry.path + "/"), inner)) return false;
         if (!for_each_in(inner, inner_name, entry.path + "/", visitor)) return false;
         continue;

@@ -62,13 +62,30 @@ bool is_image(const std::string& path) {
   return !is_hidden(path) && (is_read_image(path) || unread_image_kind(path));
 }
 
-std::optional<Split> split_of(const std::string& folder) {
-  std::string name = folder;
+std::string lower(std::string name) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+std::optional<Split> split_of(const std::string& folder) {
+  const std::string name = lower(folder);
   if (name == "train" || name == "training") return Split::train;
   if (name == "test" || name == "testing" || name == "val" || name == "valid" || name == "validation")
     return Split::test;
   return std::nullopt;
+}
+
+std::optional<Split> TestNames::split_of(const std::string& name) {
+  const auto split = data::split_of(name);
+  if (split == Split::test) names_.insert(lower(name));
+  return split;
+}
+
+void TestNames::require_one(const std::string& source) const {
+  if (names_.size() > 1)
+    throw std::runtime_error(
+        fmt::format("{}: found the splits '{}' and '{}', expected one for the test images", source,
+                    *names_.begin(), *std::next(names_.begin())));
 }
 
 void LeftOut::add_file(const std::string& path) {
@@ -85,17 +102,25 @@ std::vector<ConvertReport::LeftOut> LeftOut::list() const {
   return result;
 }
 
+bool may_hold_images(const Unreadable& item) {
+  return !is_hidden(item.path) && (item.folder || extension_of(item.path).empty() || is_image(item.path));
+}
+
 void Conversion::account_for(const Listing& listing) {
-  for (const auto& [path, reason, folder] : listing.unreadable) {
-    const bool other = is_hidden(path) || (!folder && !extension_of(path).empty() && !is_image(path));
-    if (other)
-      left_out.add(kUnreadable);
+  for (const Unreadable& item : listing.unreadable) {
+    if (may_hold_images(item))
+      refuse(fmt::format("{}: {}: {}", name, item.path, item.reason), kUnreadable);
     else
-      refuse(fmt::format("{}: {}: {}", name, path, reason), kUnreadable);
+      leave_out(item);
   }
   left_out.add("devices, pipes and sockets", listing.special);
   left_out.add("names that lead out of the archive", listing.outside);
   left_out.add("files that a later one of the same name replaces", listing.replaced);
+}
+
+void Conversion::leave_out(const Unreadable& item) {
+  options.warn(fmt::format("left out {}: {}: {}", name, item.path, item.reason));
+  left_out.add(kUnreadable);
 }
 
 bool Conversion::takes(const std::string& path, const std::string& shown) {

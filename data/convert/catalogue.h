@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,10 +44,11 @@ struct Conversion {
   LeftOut left_out;
   std::int64_t skipped = 0;
 
-  // Calls refuse() for each entry of listing.unreadable that may be an image or a folder of images.
-  // Counts the other unreadable entries, special files and names that lead out of the archive as
-  // left out.
+  // Calls refuse() for each entry of listing.unreadable that may_hold_images(). Counts the other
+  // unreadable entries, special files and names that lead out of the archive as left out.
   void account_for(const Listing& listing);
+  // Names an item that cannot be read in a warning and counts it as left out.
+  void leave_out(const Unreadable& item);
   // Returns whether a file is an image that is read. Calls refuse() for an image of another format,
   // with `shown` for the name of the file, and counts any other file as left out.
   bool takes(const std::string& path, const std::string& shown);
@@ -110,6 +112,22 @@ std::optional<std::string> unread_image_kind(const std::string& path);  // for e
 bool is_hidden(const std::string& path);
 // Returns whether the file is not hidden and has the extension of an image, read or unread.
 bool is_image(const std::string& path);
+
+// The names of the split that a source gives to test images. Some sources have "val" and "test".
+class TestNames {
+ public:
+  // Returns the split for `name` as split_of() does, and keeps the name if it is the test split.
+  std::optional<Split> split_of(const std::string& name);
+  // Throws std::runtime_error that begins with `source` if several names have been kept, because
+  // images for validation must not be tested together with those for the last test.
+  void require_one(const std::string& source) const;
+
+ private:
+  std::set<std::string> names_;
+};
+
+// Returns whether an item that cannot be read may be an image or a folder of images.
+bool may_hold_images(const Unreadable& item);
 
 // Returns the split for a folder's name, in upper or lower case: "train" and "training" are the
 // training split; "test", "testing", "val", "valid" and "validation" are the test split.

@@ -1,6 +1,7 @@
 #include "data/convert/convert.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <array>
@@ -56,22 +57,47 @@ std::string inside_source(const std::string& root) {
 
 // If `source` is a folder with the ImageNet archives in the layout that torchvision expects,
 // replaces it by the training archive, and sets the options for the test images to the other
-// archives.
-void find_imagenet(std::string& source, ConvertOptions& options) {
+// archives. Returns the folder then, else an empty path.
+fs::path find_imagenet(std::string& source, ConvertOptions& options) {
   const fs::path folder(source);
-  if (!is_file(folder / "ILSVRC2012_img_train.tar")) return;
+  if (!is_file(folder / "ILSVRC2012_img_train.tar")) return {};
   const auto take = [&](std::string& option, const char* file) {
     if (option.empty() && is_file(folder / file)) option = (folder / file).string();
   };
   take(options.test, "ILSVRC2012_img_val.tar");
   take(options.test_labels, "ILSVRC2012_devkit_t12.tar.gz");
   source = (folder / "ILSVRC2012_img_train.tar").string();
+  return folder;
+}
+
+// Counts the files of the folder that are not read as left out.
+void count_next_to_imagenet(Conversion& conversion, const fs::path& folder) {
+  const Listing listing = open_folder(folder)->list();
+  for (const std::string& path : listing.files) {
+    const std::string whole = (folder / path).string();
+    if (whole != conversion.name && whole != conversion.options.test &&
+        whole != conversion.options.test_labels)
+      conversion.left_out.add_file(path);
+  }
+  for (const Unreadable& item : listing.unreadable) conversion.leave_out(item);
 }
 
 bool is_csv(const fs::path& source) { return extension_of(source.string()) == ".csv" && is_file(source); }
 
 bool is_image_in_folder(const std::string& path) {
-  return is_image(path) && path.find('/') != std::string::npos;
+  return !is_hidden(path) && is_read_image(path) && path.find('/') != std::string::npos;
+}
+
+// Counts what lies next to the archives of a folder as left out. Throws for an archive or a folder
+// that cannot be read, because it may hold a whole class or shard.
+void account_for_others(Conversion& conversion, const Listing& folder) {
+  for (const auto& [path, reason, is_folder] : folder.unreadable)
+    if (is_folder || is_archive_path(path))
+      throw std::runtime_error(
+          fmt::format("{}: {}: {}, expected archives that can be read", conversion.name, path, reason));
+  conversion.account_for(folder);
+  for (const std::string& path : folder.files)
+    if (!is_archive_path(path)) conversion.left_out.add_file(path);
 }
 
 // Lists the source. If it holds archives, and no images but some next to them (a preview, a logo),
@@ -81,9 +107,7 @@ Listing list_source(Conversion& conversion, const std::string& source) {
   conversion.archives_are_folders = is_archive_list(source);
   Listing listing = conversion.source->list();
   if (any_file(listing, is_image_in_folder) || !any_file(listing, is_archive_path)) return listing;
-  if (is_folder(source))
-    for (const std::string& path : listing.files)
-      if (!is_archive_path(path)) conversion.left_out.add_file(path);
+  if (is_folder(source)) account_for_others(conversion, listing);
   conversion.source = open_archives(source);
   conversion.archives_are_folders = true;
   return conversion.source->list();
@@ -139,9 +163,10 @@ Catalogue catalogue_of(Conversion& conversion, SourceFormat format, Listing list
 }
 
 [[noreturn]] void refuse_unknown(const Conversion& conversion, const Listing& listing) {
-  if (!listing.unreadable.empty())
-    throw std::runtime_error(fmt::format("{}: {}: {}, expected files that can be read", conversion.name,
-                                         listing.unreadable[0].path, listing.unreadable[0].reason));
+  for (const Unreadable& item : listing.unreadable)
+    if (may_hold_images(item) || is_archive_path(item.path))
+      throw std::runtime_error(fmt::format("{}: {}: {}, expected files that can be read", conversion.name,
+                                           item.path, item.reason));
   throw std::runtime_error(fmt::format(
       "{}: no known data set, expected train/CLASS/*.jpg|png with test/ or val/, CLASS/*.jpg|png, "
       "WebDataset shards, a CSV file, CIFAR binary files (data_batch_1.bin …) or IDX files "
@@ -158,14 +183,18 @@ const char* name_of(SourceFormat format) {
 
 ConvertReport convert(const std::string& given_source, const fs::path& destination,
                       const ConvertOptions& given_options) {
+  // Return large blocks to the system when they are freed. Otherwise glibc comes to keep blocks of
+  // up to 32 MiB in each thread, and the limit of 512 MiB does not hold.
+  ::mallopt(M_MMAP_THRESHOLD, 4 << 20);
   std::string source = given_source;
   ConvertOptions options = given_options;
-  find_imagenet(source, options);
+  const fs::path imagenet = find_imagenet(source, options);
   for (const std::string& read : {source, options.test, options.test_labels})
     refuse_same_file(read, destination);
   refuse_source_as_test(source, options);
   options.root = inside_source(options.root);
   Conversion conversion{source, destination, options, nullptr, nullptr, false, {}, 0};
+  if (!imagenet.empty()) count_next_to_imagenet(conversion, imagenet);
   ConvertReport report;
   report.format = options.format;
   if (options.format == SourceFormat::automatic && is_csv(source)) report.format = SourceFormat::csv;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <stdexcept>
 
 #include "data/convert/catalogue.h"
@@ -84,6 +85,7 @@ Catalogue csv(Conversion& conversion) {
   }
   CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   CatalogueBuilder builder(conversion, CatalogueBuilder::Order::as_added);
+  TestNames test_names;
   try {
     std::vector<std::string> header, fields;
     reader.next(header);
@@ -102,7 +104,11 @@ Catalogue csv(Conversion& conversion) {
         fail(reader.line(), "no path or no label, expected both");
       if ((fields[path] + fields[label]).find('\0') != std::string::npos)
         fail(reader.line(), "a zero byte, expected text");
-      const auto in = split == header.size() ? std::nullopt : split_of(fields[split]);
+      const std::string& name = fields[label];
+      if (std::isspace(static_cast<unsigned char>(name.front())) != 0 ||
+          std::isspace(static_cast<unsigned char>(name.back())) != 0)
+        fail(reader.line(), fmt::format("label '{}', expected one without blanks at its ends", name));
+      const auto in = split == header.size() ? std::nullopt : test_names.split_of(fields[split]);
       if (split != header.size() && !in)
         fail(reader.line(),
              fmt::format("split '{}', expected train, test, val or validation", fields[split]));
@@ -113,6 +119,7 @@ Catalogue csv(Conversion& conversion) {
     if (text.starts_with(conversion.name)) throw;
     throw std::runtime_error(fmt::format("{}: {}", conversion.name, text));
   }
+  test_names.require_one(conversion.name);
   if (conversion.test) add_test_source(conversion, builder);
   return builder.finish();
 }

@@ -223,7 +223,7 @@ class FolderLayout {
       const auto folders = folders_of(item.path + "/", archives_);
       const bool wanted = folders.size() > depth && joined(folders, depth) == root_ &&
                           (!splits || is_wanted_split(folders[depth]));
-      if (!wanted) conversion_.left_out.add(kUnreadable);
+      if (!wanted) conversion_.leave_out(item);
       const bool trained = !splits || split_of(folders[depth]) == Split::train;
       if (wanted && trained && is_folder_of_root(item, folders, depth + (splits ? 1 : 0)))
         throw std::runtime_error(fmt::format("{}: {}: {}, expected the folder of a class", conversion_.name,

@@ -36,19 +36,18 @@ bool is_image_extension(const std::string& extension) {
 
 // Returns the split that a word in the path of the shard names, as in "imagenet-train-000.tar" or
 // "val/000.tar". If several words name a split, the last one decides.
-std::optional<Split> split_of_shard(const std::string& path) {
-  std::optional<Split> split;
-  std::string word;
+std::optional<Split> split_of_shard(const std::string& path, TestNames& test_names) {
+  std::string word, name;
   const auto slash = path.rfind(".tar/");
   for (const char c : path.substr(0, slash == std::string::npos ? 0 : slash + 1)) {
     if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
       word += c;
       continue;
     }
-    if (const auto found = split_of(word)) split = found;
+    if (split_of(word)) name = word;
     word.clear();
   }
-  return split;
+  return test_names.split_of(name);
 }
 
 std::string trimmed(std::string text) {
@@ -96,6 +95,7 @@ class Shards {
       if (!sample.done) keys.push_back(key);
     std::sort(keys.begin(), keys.end());
     for (const std::string& key : keys) refuse(key, samples_[key]);
+    test_names_.require_one(source_.name());
   }
 
  private:
@@ -113,7 +113,7 @@ class Shards {
   void finish_if_whole(const std::string&, Sample& sample) {
     if (sample.done || sample.image.empty() || sample.label.empty() || unread_image_kind(sample.image))
       return;
-    const auto split = split_ ? split_ : split_of_shard(sample.image);
+    const auto split = split_ ? split_ : split_of_shard(sample.image, test_names_);
     if (split_ == Split::test)
       builder_.add_to_test_source(std::move(sample.image), sample.label);
     else
@@ -139,6 +139,7 @@ class Shards {
   const FileSource& source_;
   CatalogueBuilder& builder_;
   std::optional<Split> split_;
+  TestNames test_names_;
   std::unordered_map<std::string, Sample> samples_;
 };
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -16,23 +15,6 @@ namespace {
 
 constexpr std::int64_t kChunksARead = 8192, kBytesARead = 64 << 20;
 
-// Throws if the dataset needs a filter that this HDF5 library lacks. Without this check, the first
-// read would fail with a message that does not name the filter.
-void check_filters(hid_t dataset, const std::string& name) {
-  const hdf5::Handle creation = hdf5::own(H5Dget_create_plist(dataset), H5Pclose, name);
-  for (int i = 0; i < H5Pget_nfilters(creation.get()); ++i) {
-    std::array<char, 64> filter{};
-    std::size_t values = 0;
-    unsigned flags = 0, config = 0;
-    const H5Z_filter_t id = H5Pget_filter2(creation.get(), static_cast<unsigned>(i), &flags, &values, nullptr,
-                                           filter.size(), filter.data(), &config);
-    if (id >= 0 && H5Zfilter_avail(id) > 0) continue;
-    throw std::runtime_error(fmt::format(
-        "{}: written through filter {}{}, which this HDF5 does not have (h5repack can remove it)", name,
-        static_cast<int>(id), filter[0] != '\0' ? fmt::format(" ({})", filter.data()) : ""));
-  }
-}
-
 }  // namespace
 
 DatasetBytes::DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t resident_bytes)
@@ -43,7 +25,6 @@ DatasetBytes::DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t 
   H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
   rows_ = static_cast<std::int64_t>(extents[0]);
   for (std::size_t i = 1; i < extents.size(); ++i) row_bytes_ *= static_cast<std::int64_t>(extents[i]);
-  check_filters(dataset_.get(), name_);
   pieces_ = find_pieces(dataset_.get(), name_);
   if (size() <= resident_bytes) make_resident(extents);
   const auto& offsets = pieces_.offsets;

@@ -38,11 +38,11 @@ std::string path_of(Split split, const char* name) { return fmt::format("/{}/{}"
 // Throws if the images seem to be [N, C, H, W], as is common in files for PyTorch. This is assumed
 // if the last axis cannot be the channels but the second axis can. The last axis can be the
 // channels if its extent is 1 to 4 or `means` (the size of the attribute mean). The second axis can
-// be the channels if its extent is 1 or 3.
+// be the channels if its extent is 1 to 4.
 void check_axes(const Dataset& images, std::int64_t means) {
   const auto& extents = images.extents;
   const bool plain = extents[3] == means || (extents[3] >= 1 && extents[3] <= 4);
-  if (plain || (extents[1] != 1 && extents[1] != 3)) return;
+  if (plain || extents[1] > 4) return;
   throw std::runtime_error(
       fmt::format("{}: shape [{}] is [N, C, H, W] with {} channels, expected [N, H, W, C]", images.name,
                   fmt::join(extents, ", "), extents[1]));

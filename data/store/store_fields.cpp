@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -124,6 +125,23 @@ std::string dangling_link(hid_t file, const std::string& path) {
   }
 }
 
+// Throws if the dataset needs a filter that this HDF5 library lacks. Without this check, the first
+// read would fail with a message that does not name the filter.
+void check_filters(hid_t dataset, const std::string& name) {
+  const Handle creation = own(H5Dget_create_plist(dataset), H5Pclose, name);
+  for (int i = 0; i < H5Pget_nfilters(creation.get()); ++i) {
+    std::array<char, 64> filter{};
+    std::size_t values = 0;
+    unsigned flags = 0, config = 0;
+    const H5Z_filter_t id = H5Pget_filter2(creation.get(), static_cast<unsigned>(i), &flags, &values, nullptr,
+                                           filter.size(), filter.data(), &config);
+    if (id >= 0 && H5Zfilter_avail(id) > 0) continue;
+    throw std::runtime_error(fmt::format(
+        "{}: written through filter {}{}, which this HDF5 does not have (h5repack can remove it)", name,
+        static_cast<int>(id), filter[0] != '\0' ? fmt::format(" ({})", filter.data()) : ""));
+  }
+}
+
 }  // namespace
 
 bool exists(hid_t file, const std::string& path) {
@@ -164,6 +182,7 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
   for (const hsize_t extent : extents)
     dataset.extents.push_back(static_cast<std::int64_t>(std::min<hsize_t>(extent, kLargestExtent)));
   require_sources(dataset.handle.get(), dataset.name);
+  check_filters(dataset.handle.get(), dataset.name);
   const Handle creation = own(H5Dget_create_plist(dataset.handle.get()), H5Pclose, dataset.name);
   if (H5Pget_layout(creation.get()) == H5D_CHUNKED &&
       H5Pget_chunk(creation.get(), static_cast<int>(expected.rank), extents.data()) > 0) {

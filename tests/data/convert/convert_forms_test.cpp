@@ -54,6 +54,16 @@ TEST_F(ConvertWebDataset, FilesNextToShardsAreCounted) {
   EXPECT_EQ(result().train.files.size(), 3u);
 }
 
+// Images for validation must not be tested together with those for the last test.
+TEST_F(ConvertWebDataset, ShardsOfTwoTestSplitsAreRefused) {
+  write_shards();
+  shard("wds/set-test-000.tar", {{"z.png", png(9)}, {"z.cls", bytes_of("2")}});
+  expect_error([&] { run_in("wds"); }, {"wds: found the splits 'test' and 'val'", "expected one"});
+  const std::string wds = folder_ / "wds";
+  run(wds + "/set-train-*.tar", {.test = wds + "/set-test-*.tar"});
+  EXPECT_EQ(result().test.files.size(), 1u);
+}
+
 TEST_F(ConvertWebDataset, ListsOfShards) {
   write_shards();
   const std::string wds = folder_ / "wds";
@@ -205,6 +215,8 @@ TEST_F(ConvertForms, MistakesInACsvFileAreNamed) {
   fails(header + row + "1.png,a,train\n", {"training images of class a"}, true);
   fails(header + row + "0.png,a,train\n", {"0.png occurs twice"});
   fails(header + row + std::string("0.png\0,b,train\n", 16), {"line 3", "a zero byte"});
+  fails(header + "0.png,a,train\n1.png,a,test\n2.png,a,VAL\n", {"found the splits 'test' and 'val'"});
+  fails(header + "0.png,a ,train\n", {"line 2", "label 'a '", "without blanks"});
   fails("path,label,label\n0.png,a,b\n", {"line 1", "two columns label"});
   expect_error([&] { run_in("set/list.csv", {.root = "set"}); }, {"format csv", "--root"});
   expect_error([&] { run_in("set/list.csv", {.test_folder = "val"}); }, {"format csv", "--test-folder"});

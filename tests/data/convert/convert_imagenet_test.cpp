@@ -156,6 +156,10 @@ TEST_F(ConvertImagenet, ItsOwnArchives) {
   EXPECT_EQ(report.train, 4);
   EXPECT_EQ(left_out_of(report), "");
   expect_set();
+  write_bytes(folder_ / "in/readme.txt", {1});
+  write_bytes(folder_ / "in/ILSVRC2012_img_test_v10102019.tar", {1});
+  write_bytes(folder_ / "in/sub/1.png", {1});
+  EXPECT_EQ(left_out_of(run_in("in")), ".tar files: 1; .txt files: 1; images outside class folders: 1; ");
 }
 
 TEST_F(ConvertImagenet, LabelsFromOtherFiles) {

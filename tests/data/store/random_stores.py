@@ -152,11 +152,12 @@ def main():
     folder, seed, count = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     for number in range(count):
         Writer(folder, number, seed).run()
-    with h5py.File(folder / "lzf.h5", "w") as file:
-        for split in ("train", "test"):
-            file.create_dataset(f"{split}/images", data=np.zeros((4, 8, 8, 3), "u1"), compression="lzf")
-            file[f"{split}/labels"] = np.zeros(4, "i4")
-        file.attrs["classes"], file.attrs["mean"], file.attrs["std"] = ["a"], [0.5] * 3, [0.5] * 3
+    for name in ("images", "labels"):
+        with h5py.File(folder / f"lzf_{name}.h5", "w") as file:
+            for split in ("train", "test"):
+                for key, data in (("images", np.zeros((4, 8, 8, 3), "u1")), ("labels", np.zeros(4, "i4"))):
+                    file.create_dataset(f"{split}/{key}", data=data, compression="lzf" if key == name else None)
+            file.attrs["classes"], file.attrs["mean"], file.attrs["std"] = ["a"], [0.5] * 3, [0.5] * 3
 
 
 if __name__ == "__main__":
