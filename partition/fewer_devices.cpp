@@ -126,7 +126,7 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     if (auto some = std::make_unique<FewerDevices>(cost_, count);
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
-  if (cost_.machine().contention()) {
+  if (cost_.machine().contention() && !widths.empty()) {
     constexpr std::int64_t kShort = 16;
     const Nanoseconds on_all =
         makespan_of(improve(cost_, units_, best.placement, short_part(limits, kShort)));
