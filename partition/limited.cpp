@@ -15,8 +15,25 @@
 namespace convoy::partition {
 namespace {
 
-// A climb up the ladder takes at most the work of this many searches.
-constexpr std::int64_t kClimb = 9;
+// The ladder's tightest limits are above memory_floor() by these fractions of it. A geometric
+// series of kSeries limits begins at the last of these.
+constexpr std::array kLeast = {0.0, 0.001, 0.002, 0.004, 0.006};
+constexpr std::size_t kSeries = 20, kRungs = kLeast.size() - 1 + kSeries;
+
+// On the first rung and on every second one, climb 0 or 1 fits another placement into the limit,
+// with 1 / kPartsToFit of the work of a search without limits. The search after that gets
+// 1 / parts_of(rung) of it. The tightest rungs are hard, so they get the whole.
+constexpr std::int64_t kPartsToFit = 4;
+constexpr bool fits_another(std::size_t rung, std::size_t climb) { return rung == 0 || rung % 2 == climb; }
+constexpr std::int64_t parts_of(std::size_t rung) { return rung < kLeast.size() ? 1 : 6; }
+
+// A climb takes at most the work of this many searches. Climb 1 fits more often than climb 0.
+constexpr std::int64_t kClimb = [] {
+  double work = 0;
+  for (std::size_t rung = 0; rung < kRungs; ++rung)
+    work += 1.0 / parts_of(rung) + (fits_another(rung, 1) ? 1.0 / kPartsToFit : 0);
+  return static_cast<std::int64_t>(work) + 1;
+}();
 
 }  // namespace
 
@@ -138,10 +155,6 @@ void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks
 // without limits, as fractions of the machine's limits. Their distances from the floor form a
 // geometric series.
 std::vector<double> Partitioner::ladder(Bytes peak) const {
-  constexpr int kRungs = 20;
-  // Distances of the tightest limits from the floor, as fractions of the floor. The geometric
-  // series begins at the last one.
-  constexpr std::array kLeast = {0.0, 0.001, 0.002, 0.004, 0.006};
   const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
   const double most = static_cast<double>(peak) / floor - 1;
   std::vector<double> shares;
@@ -151,8 +164,8 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
   };
   if (most <= kLeast.back()) return shares;
   for (std::size_t rung = 0; rung + 1 < kLeast.size(); ++rung) add(kLeast[rung]);
-  for (int rung = 0; rung < kRungs; ++rung)
-    add(kLeast.back() * std::pow(most / kLeast.back(), static_cast<double>(rung) / kRungs));
+  for (std::size_t rung = 0; rung < kSeries; ++rung)
+    add(kLeast.back() * std::pow(most / kLeast.back(), static_cast<double>(rung) / kSeries));
   return shares;
 }
 
@@ -164,11 +177,6 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
 Placement Partitioner::climb(const std::vector<double>& shares, std::size_t first,
                              const std::function<const Placement&(std::size_t)>& start_of,
                              ImprovementCounts& counts) const {
-  // The amounts of work below are fractions of the work of a search without limits. A search that
-  // fits start_of(rung) into a limit gets 1/4. The search after it gets 1/6, but on the kTight
-  // tightest rungs, which are hard, it gets the whole.
-  constexpr std::int64_t kPartsToFit = 4, kParts = 6;
-  constexpr std::size_t kTight = 5;
   // If time is short, the searches of the ladder share about half of the remaining time equally.
   // There are at most two per rung. A single thread runs both climbs, one after the other.
   const std::int64_t climbs = options_.threads == 1 && first == 0 ? 2 : 1;
@@ -192,11 +200,11 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
       const Simulation simulation = simulate(cost, placement);
       return std::pair(memory_overflow(machine, simulation), simulation.makespan);
     };
-    if (best.device_of.empty() || rung % 2 == first) {
+    if (fits_another(rung, first)) {
       Placement other = search(start_of(rung), kPartsToFit);
       if (best.device_of.empty() || score(other) < score(best)) best = std::move(other);
     }
-    best = search(best, rung < kTight ? 1 : kParts);
+    best = search(best, parts_of(rung));
   }
   return best;
 }
