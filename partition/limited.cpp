@@ -4,9 +4,7 @@
 // searches for a tighter one and gets no longer schedule. This does not hold for limits far above
 // the memory of an unlimited schedule (kAmple), nor for searches with much less work than default.
 #include <array>
-#include <atomic>
 #include <cmath>
-#include <thread>
 
 #include "partition/memory/live_cut.h"
 #include "partition/partitioner.h"
@@ -132,25 +130,6 @@ std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanosecon
   return {};
 }
 
-// Runs the tasks on as many threads as the options allow. Passes the results to `take` in the order
-// of the tasks, so that the outcome does not depend on the number of threads.
-void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks,
-                            const std::function<void(const Placement&)>& take) const {
-  std::vector<Placement> results(tasks.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) results[i] = tasks[i]();
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (unsigned thread = 1; thread < std::min<std::size_t>(options_.threads, tasks.size()); ++thread)
-      helpers.emplace_back(work);
-    work();
-  }
-  for (const Placement& placement : results)
-    if (!placement.device_of.empty()) take(placement);
-}
-
 // Returns the ladder: limits between memory_floor() and `peak`, the peak memory of a placement made
 // without limits, as fractions of the machine's limits. Their distances from the floor form a
 // geometric series.
@@ -172,11 +151,11 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
 // Searches under each limit in `shares`, from the tightest up to the machine's own limits. Each
 // search starts from the result of the previous one. On the first rung and on every second one
 // (number `first`, `first` + 2, …), the placement start_of(rung) is fitted into the limit, too, and
-// the search starts from the better of the two. Returns the last placement. It is empty if even the
-// first limit is above the machine's.
+// the search starts from the better of the two. All work is divided by `divisor`. Returns the last
+// placement. It is empty if even the first limit is above the machine's.
 Placement Partitioner::climb(const std::vector<double>& shares, std::size_t first,
                              const std::function<const Placement&(std::size_t)>& start_of,
-                             ImprovementCounts& counts) const {
+                             std::int64_t divisor, ImprovementCounts& counts) const {
   // If time is short, the searches of the ladder share about half of the remaining time equally.
   // There are at most two per rung. A single thread runs both climbs, one after the other.
   const std::int64_t climbs = options_.threads == 1 && first == 0 ? 2 : 1;
@@ -189,7 +168,7 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
     const auto search = [&](const Placement& from, std::int64_t parts) {
       ImprovementLimits limits = search_limits();
       if (!ample) limits.deadline = share_of_time(limits.deadline, 2 * searches--);
-      if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
+      if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts * divisor;
       limits.fit_at_any_cost = true;
       ImprovementCounts its;
       Placement found = improve(cost, units_, from, limits, &its);
@@ -209,11 +188,34 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
   return best;
 }
 
-// Keeps the placement of a search without limits if it fits. Climbs the ladder twice (climb()). The
-// first climb fits METIS's placement into the limits. The second fits ParDNN's placement into the
-// tighter limits, and the placement of the search without limits into the looser ones. Then
-// continues under the machine's own limits if the ladder has found no placement, and in rounds
-// until the deadline if there is a time limit.
+// Climbs the ladder twice (climb()) and passes both results to `take`. The first climb fits METIS's
+// placement into the limits. The second fits ParDNN's placement into the tighter limits, and the
+// placement of `open`, a search without limits, into the looser ones.
+void Partitioner::climb_twice(const PartitionResult& open, const std::function<void(const Placement&)>& take,
+                              ImprovementCounts& counts) const {
+  const std::vector<double> shares = ladder(largest_peak(open.simulation));
+  if (shares.empty()) return;
+  const Placement by_metis = ordered(place(Algorithm::kMetis)),
+                  by_pardnn = ordered(place(Algorithm::kParDnn));
+  const auto metis = [&](std::size_t) -> const Placement& { return by_metis; };
+  // The placement made without limits is good under loose limits, but hard to fit into tight ones.
+  const auto other = [&](std::size_t rung) -> const Placement& {
+    return 2 * rung < shares.size() ? by_pardnn : *open.placement;
+  };
+  // If climbs on half of the devices may follow (on_half()), these get less work. This does not
+  // depend on the machine's limits, so a looser one still repeats what a tighter one finds.
+  constexpr std::int64_t kHalves = 3;
+  const std::int64_t divisor = half_may_be_shorter(open.simulation.makespan) ? kHalves : 1;
+  std::array<ImprovementCounts, 2> its;
+  run_tasks({[&] { return climb(shares, 0, metis, divisor, its[0]); },
+             [&] { return climb(shares, 1, other, divisor, its[1]); }},
+            take);
+  for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
+}
+
+// Keeps the placement of a search without limits if it fits, and climbs the ladder. Searches under
+// the machine's own limits if this has found no placement. Then takes the placement for half of the
+// devices if it is shorter, and continues in rounds until the deadline if there is a time limit.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
@@ -227,36 +229,18 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
     if (simulation.makespan >= entry.candidate.makespan) return;
     entry.placement = placement, entry.candidate.makespan = simulation.makespan;
   };
-  std::vector<std::function<Placement()>> tasks;
   if (small()) {
     const PartitionResult open = without_limits();
     consider(*open.placement);
     counts = open.improvement;
-    const Bytes peak = largest_peak(open.simulation);
     // Skip the ladder if the limits are far above the peak of a schedule without limits: they
     // hardly matter then.
     constexpr double kAmple = 2;
-    const bool ample = found && static_cast<double>(largest_limit()) > kAmple * static_cast<double>(peak);
-    const std::vector<double> shares = ample ? std::vector<double>{} : ladder(peak);
-    const Placement by_metis = ordered(place(Algorithm::kMetis)),
-                    by_pardnn = ordered(place(Algorithm::kParDnn));
-    // The placement made without limits is good under loose limits, but hard to fit into tight
-    // ones.
-    const auto other = [&](std::size_t rung) -> const Placement& {
-      return 2 * rung < shares.size() ? by_pardnn : *open.placement;
-    };
-    std::array<ImprovementCounts, 2> its;
-    if (!shares.empty()) {
-      tasks.push_back([&] {
-        return climb(
-            shares, 0, [&](std::size_t) -> const Placement& { return by_metis; }, its[0]);
-      });
-      tasks.push_back([&] { return climb(shares, 1, other, its[1]); });
-    }
-    run_tasks(tasks, consider);
-    for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
+    const auto peak = static_cast<double>(largest_peak(open.simulation));
+    if (!found || static_cast<double>(largest_limit()) <= kAmple * peak) climb_twice(open, consider, counts);
   }
   if (!found) search_own_limits(entry, 0, consider, counts);
+  if (const std::optional<Placement> half = on_half(entry.candidate.makespan, counts)) consider(*half);
   try_all_placements(entry);
   improve_until_deadline(entry.candidate, 1,
                          [&](int round) { search_own_limits(entry, round, consider, counts); });
