@@ -85,7 +85,7 @@ class FewerDevices {
 
 }  // namespace
 
-// Returns whether on_half() is to be called. Single searches differ by several percent on graphs of
+// Returns whether on_half() searches, too. Single searches differ by several percent on graphs of
 // 100 nodes. On larger graphs second_search() is enough, and on_half() would take too long.
 bool Partitioner::halves() const {
   constexpr std::int64_t kMostNodesAndEdges = 1000;
@@ -93,17 +93,26 @@ bool Partitioner::halves() const {
          interchangeable(cost_, units_);
 }
 
-// Returns the placement that the partitioner finds for the first 2, 4, 8, … devices, about half of
-// all. So twice the devices never give a longer schedule.
-Placement Partitioner::on_half(ImprovementCounts& counts) const {
-  DeviceIndex half = 2;
-  while (2 * half < cost_.device_count()) half *= 2;
-  const Machine machine = first_devices(cost_.machine(), half);
+// Returns whether the lower bound allows a schedule of less than `makespan` on half of the devices.
+bool Partitioner::half_may_be_shorter(Nanoseconds makespan) const {
+  if (!halves()) return false;
+  const Machine machine = first_devices(cost_.machine(), (cost_.device_count() + 1) / 2);
+  return makespan_lower_bound(CostModel(cost_.graph(), machine)) < makespan;
+}
+
+// Returns the placement that the partitioner finds for half of the devices, rounded up, if its
+// schedule may be shorter than `makespan`. So all devices never give a longer schedule than half of
+// them. Each device keeps its memory limit. Returns nothing if no placement is found.
+std::optional<Placement> Partitioner::on_half(Nanoseconds makespan, ImprovementCounts& counts) const {
+  if (!half_may_be_shorter(makespan) || left().count() == 0) return {};
+  const Machine machine = first_devices(cost_.machine(), (cost_.device_count() + 1) / 2);
   const CostModel cost(cost_.graph(), machine);
+  if (memory_floor(cost, units_) > machine.device(0).memory_limit) return {};
   PartitionOptions options = options_;
   if (options.time_limit) options.time_limit = left();
   PartitionResult result = Partitioner(cost, options).run_with(Rounds::kShort);
   counts.tried += result.improvement.tried, counts.accepted += result.improvement.accepted;
+  if (!result.placement) return {};
   return on_devices(cost_.device_count(), *std::move(result.placement));
 }
 
@@ -126,7 +135,7 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     if (auto some = std::make_unique<FewerDevices>(cost_, count);
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
-  if (cost_.machine().contention()) {
+  if (cost_.machine().contention() && !widths.empty()) {
     constexpr std::int64_t kShort = 16;
     const Nanoseconds on_all =
         makespan_of(improve(cost_, units_, best.placement, short_part(limits, kShort)));

@@ -2,7 +2,9 @@
 // its limits are reached. For a tiny graph it then tries every placement.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <future>
+#include <thread>
 
 #include "partition/memory/live_cut.h"
 #include "partition/partitioner.h"
@@ -167,6 +169,25 @@ void Partitioner::improve_until_deadline(const Candidate& best, int first,
     search(round);
 }
 
+// Runs the tasks on as many threads as the options allow. Passes the results to `take` in the order
+// of the tasks, so that the outcome does not depend on the number of threads.
+void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks,
+                            const std::function<void(const Placement&)>& take) const {
+  std::vector<Placement> results(tasks.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) results[i] = tasks[i]();
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned thread = 1; thread < std::min<std::size_t>(options_.threads, tasks.size()); ++thread)
+      helpers.emplace_back(work);
+    work();
+  }
+  for (const Placement& placement : results)
+    if (!placement.device_of.empty()) take(placement);
+}
+
 // Searches twice: once widely, and once near to the best placement so far. The wide search begins
 // at the best placement, too, but under contention at `first`, the start of the first search: there
 // one long search is better than several short ones. The search near to the best placement has a
@@ -218,7 +239,7 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     consider(improve(cost_, units_, start.placement, first, &counts));
     if (second) consider(second_search(start, limits));
   }
-  if (halves() && left().count() > 0) consider(on_half(counts));
+  if (const std::optional<Placement> half = on_half(entry.candidate.makespan, counts)) consider(*half);
   if (second && cost_.machine().contention()) consider(polished(entry.placement, limits));
   try_all_placements(entry);
   // More rounds for graphs with fewer nodes and edges than this. Under contention the first

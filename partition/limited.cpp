@@ -4,9 +4,7 @@
 // searches for a tighter one and gets no longer schedule. This does not hold for limits far above
 // the memory of an unlimited schedule (kAmple), nor for searches with much less work than default.
 #include <array>
-#include <atomic>
 #include <cmath>
-#include <thread>
 
 #include "partition/memory/live_cut.h"
 #include "partition/partitioner.h"
@@ -15,8 +13,25 @@
 namespace convoy::partition {
 namespace {
 
-// A climb up the ladder takes at most the work of this many searches.
-constexpr std::int64_t kClimb = 9;
+// The ladder's tightest limits are above memory_floor() by these fractions of it. A geometric
+// series of kSeries limits begins at the last of these.
+constexpr std::array kLeast = {0.0, 0.001, 0.002, 0.004, 0.006};
+constexpr std::size_t kSeries = 20, kRungs = kLeast.size() - 1 + kSeries;
+
+// On the first rung and on every second one, climb 0 or 1 fits another placement into the limit,
+// with 1 / kPartsToFit of the work of a search without limits. The search after that gets
+// 1 / parts_of(rung) of it. The tightest rungs are hard, so they get the whole.
+constexpr std::int64_t kPartsToFit = 4;
+constexpr bool fits_another(std::size_t rung, std::size_t climb) { return rung == 0 || rung % 2 == climb; }
+constexpr std::int64_t parts_of(std::size_t rung) { return rung < kLeast.size() ? 1 : 6; }
+
+// A climb takes at most the work of this many searches. Climb 1 fits more often than climb 0.
+constexpr std::int64_t kClimb = [] {
+  double work = 0;
+  for (std::size_t rung = 0; rung < kRungs; ++rung)
+    work += 1.0 / parts_of(rung) + (fits_another(rung, 1) ? 1.0 / kPartsToFit : 0);
+  return static_cast<std::int64_t>(work) + 1;
+}();
 
 }  // namespace
 
@@ -115,33 +130,10 @@ std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanosecon
   return {};
 }
 
-// Runs the tasks on as many threads as the options allow. Passes the results to `take` in the order
-// of the tasks, so that the outcome does not depend on the number of threads.
-void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks,
-                            const std::function<void(const Placement&)>& take) const {
-  std::vector<Placement> results(tasks.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) results[i] = tasks[i]();
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (unsigned thread = 1; thread < std::min<std::size_t>(options_.threads, tasks.size()); ++thread)
-      helpers.emplace_back(work);
-    work();
-  }
-  for (const Placement& placement : results)
-    if (!placement.device_of.empty()) take(placement);
-}
-
 // Returns the ladder: limits between memory_floor() and `peak`, the peak memory of a placement made
 // without limits, as fractions of the machine's limits. Their distances from the floor form a
 // geometric series.
 std::vector<double> Partitioner::ladder(Bytes peak) const {
-  constexpr int kRungs = 20;
-  // Distances of the tightest limits from the floor, as fractions of the floor. The geometric
-  // series begins at the last one.
-  constexpr std::array kLeast = {0.0, 0.001, 0.002, 0.004, 0.006};
   const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
   const double most = static_cast<double>(peak) / floor - 1;
   std::vector<double> shares;
@@ -151,24 +143,19 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
   };
   if (most <= kLeast.back()) return shares;
   for (std::size_t rung = 0; rung + 1 < kLeast.size(); ++rung) add(kLeast[rung]);
-  for (int rung = 0; rung < kRungs; ++rung)
-    add(kLeast.back() * std::pow(most / kLeast.back(), static_cast<double>(rung) / kRungs));
+  for (std::size_t rung = 0; rung < kSeries; ++rung)
+    add(kLeast.back() * std::pow(most / kLeast.back(), static_cast<double>(rung) / kSeries));
   return shares;
 }
 
 // Searches under each limit in `shares`, from the tightest up to the machine's own limits. Each
 // search starts from the result of the previous one. On the first rung and on every second one
 // (number `first`, `first` + 2, …), the placement start_of(rung) is fitted into the limit, too, and
-// the search starts from the better of the two. Returns the last placement. It is empty if even the
-// first limit is above the machine's.
+// the search starts from the better of the two. All work is divided by `divisor`. Returns the last
+// placement. It is empty if even the first limit is above the machine's.
 Placement Partitioner::climb(const std::vector<double>& shares, std::size_t first,
                              const std::function<const Placement&(std::size_t)>& start_of,
-                             ImprovementCounts& counts) const {
-  // The amounts of work below are fractions of the work of a search without limits. A search that
-  // fits start_of(rung) into a limit gets 1/4. The search after it gets 1/6, but on the kTight
-  // tightest rungs, which are hard, it gets the whole.
-  constexpr std::int64_t kPartsToFit = 4, kParts = 6;
-  constexpr std::size_t kTight = 5;
+                             std::int64_t divisor, ImprovementCounts& counts) const {
   // If time is short, the searches of the ladder share about half of the remaining time equally.
   // There are at most two per rung. A single thread runs both climbs, one after the other.
   const std::int64_t climbs = options_.threads == 1 && first == 0 ? 2 : 1;
@@ -181,7 +168,7 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
     const auto search = [&](const Placement& from, std::int64_t parts) {
       ImprovementLimits limits = search_limits();
       if (!ample) limits.deadline = share_of_time(limits.deadline, 2 * searches--);
-      if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
+      if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts * divisor;
       limits.fit_at_any_cost = true;
       ImprovementCounts its;
       Placement found = improve(cost, units_, from, limits, &its);
@@ -192,20 +179,43 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
       const Simulation simulation = simulate(cost, placement);
       return std::pair(memory_overflow(machine, simulation), simulation.makespan);
     };
-    if (best.device_of.empty() || rung % 2 == first) {
+    if (fits_another(rung, first)) {
       Placement other = search(start_of(rung), kPartsToFit);
       if (best.device_of.empty() || score(other) < score(best)) best = std::move(other);
     }
-    best = search(best, rung < kTight ? 1 : kParts);
+    best = search(best, parts_of(rung));
   }
   return best;
 }
 
-// Keeps the placement of a search without limits if it fits. Climbs the ladder twice (climb()). The
-// first climb fits METIS's placement into the limits. The second fits ParDNN's placement into the
-// tighter limits, and the placement of the search without limits into the looser ones. Then
-// continues under the machine's own limits if the ladder has found no placement, and in rounds
-// until the deadline if there is a time limit.
+// Climbs the ladder twice (climb()) and passes both results to `take`. The first climb fits METIS's
+// placement into the limits. The second fits ParDNN's placement into the tighter limits, and the
+// placement of `open`, a search without limits, into the looser ones.
+void Partitioner::climb_twice(const PartitionResult& open, const std::function<void(const Placement&)>& take,
+                              ImprovementCounts& counts) const {
+  const std::vector<double> shares = ladder(largest_peak(open.simulation));
+  if (shares.empty()) return;
+  const Placement by_metis = ordered(place(Algorithm::kMetis)),
+                  by_pardnn = ordered(place(Algorithm::kParDnn));
+  const auto metis = [&](std::size_t) -> const Placement& { return by_metis; };
+  // The placement made without limits is good under loose limits, but hard to fit into tight ones.
+  const auto other = [&](std::size_t rung) -> const Placement& {
+    return 2 * rung < shares.size() ? by_pardnn : *open.placement;
+  };
+  // If climbs on half of the devices may follow (on_half()), these get less work. This does not
+  // depend on the machine's limits, so a looser one still repeats what a tighter one finds.
+  constexpr std::int64_t kHalves = 3;
+  const std::int64_t divisor = half_may_be_shorter(open.simulation.makespan) ? kHalves : 1;
+  std::array<ImprovementCounts, 2> its;
+  run_tasks({[&] { return climb(shares, 0, metis, divisor, its[0]); },
+             [&] { return climb(shares, 1, other, divisor, its[1]); }},
+            take);
+  for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
+}
+
+// Keeps the placement of a search without limits if it fits, and climbs the ladder. Searches under
+// the machine's own limits if this has found no placement. Then takes the placement for half of the
+// devices if it is shorter, and continues in rounds until the deadline if there is a time limit.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
@@ -219,36 +229,18 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
     if (simulation.makespan >= entry.candidate.makespan) return;
     entry.placement = placement, entry.candidate.makespan = simulation.makespan;
   };
-  std::vector<std::function<Placement()>> tasks;
   if (small()) {
     const PartitionResult open = without_limits();
     consider(*open.placement);
     counts = open.improvement;
-    const Bytes peak = largest_peak(open.simulation);
     // Skip the ladder if the limits are far above the peak of a schedule without limits: they
     // hardly matter then.
     constexpr double kAmple = 2;
-    const bool ample = found && static_cast<double>(largest_limit()) > kAmple * static_cast<double>(peak);
-    const std::vector<double> shares = ample ? std::vector<double>{} : ladder(peak);
-    const Placement by_metis = ordered(place(Algorithm::kMetis)),
-                    by_pardnn = ordered(place(Algorithm::kParDnn));
-    // The placement made without limits is good under loose limits, but hard to fit into tight
-    // ones.
-    const auto other = [&](std::size_t rung) -> const Placement& {
-      return 2 * rung < shares.size() ? by_pardnn : *open.placement;
-    };
-    std::array<ImprovementCounts, 2> its;
-    if (!shares.empty()) {
-      tasks.push_back([&] {
-        return climb(
-            shares, 0, [&](std::size_t) -> const Placement& { return by_metis; }, its[0]);
-      });
-      tasks.push_back([&] { return climb(shares, 1, other, its[1]); });
-    }
-    run_tasks(tasks, consider);
-    for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
+    const auto peak = static_cast<double>(largest_peak(open.simulation));
+    if (!found || static_cast<double>(largest_limit()) <= kAmple * peak) climb_twice(open, consider, counts);
   }
   if (!found) search_own_limits(entry, 0, consider, counts);
+  if (const std::optional<Placement> half = on_half(entry.candidate.makespan, counts)) consider(*half);
   try_all_placements(entry);
   improve_until_deadline(entry.candidate, 1,
                          [&](int round) { search_own_limits(entry, round, consider, counts); });

@@ -73,7 +73,8 @@ class Partitioner {
   void search_again(const Placement& first, Entry& best, int round, ImprovementCounts& counts) const;
   std::optional<Nanoseconds> one_device(const std::vector<Entry>& entries) const;
   bool halves() const;
-  Placement on_half(ImprovementCounts& counts) const;
+  bool half_may_be_shorter(Nanoseconds makespan) const;
+  std::optional<Placement> on_half(Nanoseconds makespan, ImprovementCounts& counts) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Machine with_limits(double share) const;
@@ -84,8 +85,10 @@ class Partitioner {
   Placement ordered(Placement placement) const;
   std::vector<double> ladder(Bytes peak) const;
   Placement climb(const std::vector<double>& shares, std::size_t first,
-                  const std::function<const Placement&(std::size_t)>& start_of,
+                  const std::function<const Placement&(std::size_t)>& start_of, std::int64_t divisor,
                   ImprovementCounts& counts) const;
+  void climb_twice(const PartitionResult& open, const std::function<void(const Placement&)>& take,
+                   ImprovementCounts& counts) const;
   void search_own_limits(const Entry& best, int round, const std::function<void(const Placement&)>& take,
                          ImprovementCounts& counts) const;
   void run_tasks(const std::vector<std::function<Placement()>>& tasks,

@@ -2,8 +2,9 @@
 // be valid on all devices and never make a result worse.
 #include <gtest/gtest.h>
 
-#include <limits>
+#include <map>
 
+#include "partition/graph/generators.h"
 #include "partition/partition.h"
 #include "tests/partition/graphs.h"
 
@@ -44,28 +45,49 @@ TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   }
 }
 
+// Expects on n devices a schedule that is no longer than on half of them, rounded up.
+void expect_no_longer_than_on_half(const TaskGraph& graph, Link link, Bytes memory, bool contention,
+                                   const PartitionOptions& options) {
+  std::map<DeviceIndex, Nanoseconds> makespans;
+  for (const DeviceIndex devices : {2, 3, 4, 6, 8}) {
+    SCOPED_TRACE(devices);
+    Machine machine = Machine::uniform(devices, link, memory);
+    machine.set_contention(contention);
+    const CostModel cost(graph, machine);
+    const PartitionResult result = partition_graph(cost, options);
+    expect_valid(cost, result);
+    makespans[devices] = result.simulation.makespan;
+    if (devices == 2) continue;
+    EXPECT_LE(makespans[devices], makespans.at((devices + 1) / 2));
+  }
+}
+
 // Single searches differ by several percent on small graphs. On these graphs few devices are about
 // as good as many. So the search must find what a machine with half of the devices finds.
 TEST(SecondSearch, FindsOnSmallGraphsWhatFewerDevicesFind) {
+  PartitionOptions options;
+  options.search_work = 2'000'000;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);
     const TaskGraph graph = testing::random_graph(seed, {.nodes = 100, .edge_share = 0.04});
-    Nanoseconds most = std::numeric_limits<Nanoseconds>::max();
-    for (const DeviceIndex devices : {2, 4, 8, 11}) {
-      SCOPED_TRACE(devices);
-      Machine machine = Machine::uniform(devices, {100'000, 1});
-      machine.set_contention(seed % 2 == 0);
-      const CostModel cost(graph, machine);
-      PartitionOptions options;
-      options.search_work = 5'000'000;
-      const PartitionResult result = partition_graph(cost, options);
-      expect_valid(cost, result);
-      EXPECT_LE(result.simulation.makespan, most);
-      most = result.simulation.makespan;
-      options.threads = 1;
-      EXPECT_EQ(partition_graph(cost, options).simulation.makespan, result.simulation.makespan);
-    }
+    expect_no_longer_than_on_half(graph, {100'000, 1}, kUnlimited, seed % 2 == 0, options);
+    Machine machine = Machine::uniform(6, {100'000, 1});
+    machine.set_contention(seed % 2 == 0);
+    const CostModel cost(graph, machine);
+    options.threads = 1;
+    const PartitionResult one = partition_graph(cost, options);
+    options.threads = 2;
+    EXPECT_EQ(partition_graph(cost, options).simulation.makespan, one.simulation.makespan);
   }
+}
+
+// The same must hold under memory limits that some placements on two devices exceed.
+TEST(SecondSearch, FindsUnderMemoryLimitsWhatFewerDevicesFind) {
+  GeneratorOptions size;
+  size.nodes = 80;
+  PartitionOptions options;
+  options.move_limit = 100;
+  expect_no_longer_than_on_half(generate_random(size), {100'000, 1}, 173'524'053, false, options);
 }
 
 // In some of these cases the search must not use fewer devices: the memory limit is too low, the
@@ -82,7 +104,7 @@ TEST(SecondSearch, KeepsLimitsAndPins) {
     if (seed % 4 == 3) machine.device(1).speed = 0.5;
     const CostModel cost(graph, machine);
     PartitionOptions options;
-    options.search_work = 5'000'000;
+    options.search_work = 3'000'000;
     const PartitionResult result = partition_graph(cost, options);
     expect_valid(cost, result);
     for (NodeIndex node = 0; node < graph.node_count(); ++node)
