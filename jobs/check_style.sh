@@ -63,6 +63,11 @@ else
 fi
 
 finding "includes that go up or sideways" tests/include_order.sh
+if command -v python3 >/dev/null; then
+  finding "standard headers that only some compilers include by others" python3 tests/std_includes.py
+else
+  missing python3 "standard headers are"
+fi
 
 # Prints lines of more than 100 columns that hold only a comment: in all sources, and among the
 # lines that the change adds to scripts.

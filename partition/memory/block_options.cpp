@@ -2,6 +2,7 @@
 // in memory for backward. The options are all subsets of its tensors. If these are too many, they
 // are a series of sets in which each has one tensor less than the one before.
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "partition/memory/step_blocks.h"

@@ -1,6 +1,7 @@
 #include "partition/memory/step_planner.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 
 #include "comm/buckets.h"
 #include "comm/communicator.h"

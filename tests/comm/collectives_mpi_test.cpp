@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 
 #include "comm/communicator.h"
 #include "tests/mpi/world.h"

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <stdexcept>
 
 #include "comm/buckets.h"
 #include "tests/comm/devices/device.h"

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <stdexcept>
 // jpeglib.h needs FILE declared before it.
 #include <jpeglib.h>
 #include <unistd.h>

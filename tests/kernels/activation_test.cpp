@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "kernels/prelu/prelu.h"
 #include "tests/kernels/harness.h"

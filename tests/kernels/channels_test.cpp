@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "kernels/pad/pad.h"
 #include "kernels/softmax/softmax.h"

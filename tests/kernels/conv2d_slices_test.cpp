@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "kernels/conv2d/conv2d.h"
 #include "tests/kernels/harness.h"

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "kernels/add/add.h"
 #include "kernels/dropout/dropout.h"

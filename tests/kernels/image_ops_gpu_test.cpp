@@ -1,6 +1,8 @@
 // Tests that image operations on the device give the bits of the host.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/kernels/image_ops_support.h"
 #include "tests/kernels/memory.h"
 

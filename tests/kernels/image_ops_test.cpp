@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <stdexcept>
 
 #include "kernels/device/image_ops.h"
 #include "tests/kernels/image_ops_support.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "kernels/group_norm/group_norm.h"
 #include "tests/kernels/harness.h"

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "tests/kernels/harness.h"
 #include "tests/kernels/mix_support.h"

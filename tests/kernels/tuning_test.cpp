@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <stdexcept>
 
 namespace convoy::kernels::tuning {
 namespace {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
+#include <stdexcept>
 
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/linear/linear.h"

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 
 #include "partition/graph/generators.h"
 #include "partition/graph/read_task_graph.h"

@@ -2,6 +2,7 @@
 // of stochastic depth grows from block to block, up to 0.2.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 

@@ -2,6 +2,8 @@
 // sm_80 on. A block computes 128 rows of C, and a warp 64 x 64 or 64 x 32 elements. cp.async fills
 // a ring of pipeline stages in shared memory. Operands without 16-byte alignment are copied to the
 // ring through registers.
+#include <cmath>
+
 #include "kernels/gemm/mma_sync/mma_sync.cuh"
 
 namespace convoy::kernels::gemm {

@@ -1,6 +1,8 @@
 // Multiplies in fp32 without tensor cores. A block computes a tile of C, a warp computes 64 rows of
 // the tile, and a thread computes 8 rows by 8 or 16 columns. The arithmetic overlaps copies of the
 // next stage and loads of the next operands into registers.
+#include <cmath>
+
 #include "kernels/gemm/simple/register_tiles.cuh"
 
 namespace convoy::kernels::gemm {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <stdexcept>
 
 #include "tests/app/concurrency/loads.h"
 

@@ -2,6 +2,7 @@
 // computes the expected values.
 #include <algorithm>
 #include <regex>
+#include <sstream>
 
 #include "tests/app/launch/train_job.h"
 

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <functional>
 #include <sstream>
+#include <stdexcept>
 
 namespace convoy::comm {
 namespace {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "data/convert/archive_reader.h"
 #include "tests/data/convert/convert_folders.h"

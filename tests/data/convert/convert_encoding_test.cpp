@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <stdexcept>
 
 #include "data/convert/image_header.h"
 #include "data/convert/jpeg_encode.h"

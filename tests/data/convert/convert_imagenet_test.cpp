@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <stdexcept>
+
 #include "data/convert/imagenet_devkit.h"
 #include "data/store/store.h"
 #include "tests/data/convert/convert_forms.h"

@@ -5,6 +5,7 @@
 #include <hdf5.h>
 
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <vector>
 

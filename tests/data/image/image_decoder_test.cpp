@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <stdexcept>
 
 #include "tests/data/image/jpeg_kinds.h"
 #include "tests/data/support.h"

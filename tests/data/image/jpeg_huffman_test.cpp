@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 
 #include "data/image/image_decoder.h"
 #include "tests/data/image/jpeg_kinds.h"

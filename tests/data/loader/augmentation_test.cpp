@@ -1,5 +1,7 @@
 #include "data/loader/augmentation.h"
 
+#include <stdexcept>
+
 #include "tests/data/support.h"
 
 namespace convoy::data {

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 
 #include "data/loader/image_op_settings.h"
 #include "tests/data/support.h"

@@ -2,6 +2,7 @@
 #include "data/loader/request_loader.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "data/image_files.h"
 #include "tests/data/support.h"

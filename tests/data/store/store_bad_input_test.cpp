@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <stdexcept>
 
 #include "data/store/hdf5.h"
 #include "data/store/store.h"

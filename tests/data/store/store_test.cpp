@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <stdexcept>
 
 #include "data/store/hdf5.h"
 #include "tests/data/support.h"

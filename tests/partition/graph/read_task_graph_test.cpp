@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include "partition/graph/generators.h"
 #include "partition/graph/pardnn_folder.h"

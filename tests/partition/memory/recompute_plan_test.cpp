@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <stdexcept>
 #include <tuple>
 
 #include "partition/memory/recompute_baselines.h"

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <limits>
+#include <stdexcept>
 
 #include "tests/partition/memory/step_nets.h"
 

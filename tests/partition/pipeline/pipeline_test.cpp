@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "partition/graph/pipedream.h"
 #include "partition/graph/piper.h"
 #include "partition/graph/task_graph_json.h"

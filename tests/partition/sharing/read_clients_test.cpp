@@ -2,6 +2,8 @@
 // is refused in one line.
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "partition/random.h"
 #include "partition/sharing/policies.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <numeric>
+#include <stdexcept>
 
 #include "partition/sharing/bound.h"
 #include "partition/sharing/exact_order.h"

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "partition/placement/baselines.h"
 #include "partition/simulation/chrome_trace.h"

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "partition/graph/task_graph_json.h"
 
 namespace convoy::partition {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "tests/app/training/checkpoint/checkpoint_fixture.h"

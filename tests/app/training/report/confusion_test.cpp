@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <limits>
+#include <stdexcept>
 
 namespace convoy::app {
 namespace {
