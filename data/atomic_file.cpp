@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <stdexcept>
 
@@ -22,6 +23,26 @@ namespace {
 // A handler may use only lock-free atomics, so the list has a fixed size.
 std::array<std::atomic<const char*>, 256> partial_files{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
+
+// True from the moment at which a signal begins to end the process, and the number of threads that
+// create, rename or remove a file at this moment.
+std::atomic<bool> ending{false};
+std::atomic<int> changing{0};
+
+// While an object exists, its thread may change files and `partial_files`. If the process ends, the
+// constructor waits for that.
+class Change {
+ public:
+  Change() {
+    ++changing;
+    if (!ending) return;
+    --changing;
+    for (;;) ::pause();
+  }
+  ~Change() { --changing; }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+};
 
 // The text that the signal handler prints first. On a terminal it clears the progress line. If it
 // is null, the handler prints nothing.
@@ -77,6 +98,7 @@ AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::mo
   if (in_place_) return;
   [[maybe_unused]] static const int registered = std::at_quick_exit([] { remove_partial_files(); });
   temporary_ += ".partial-" + std::to_string(::getpid());
+  const Change change;
   replace_partial(nullptr, temporary_.c_str());
   // Create the file before the caller spends work on the content. The error names the destination.
   const int descriptor = ::open(temporary_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
@@ -88,6 +110,7 @@ AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::mo
 }
 
 AtomicFile::~AtomicFile() {
+  const Change change;
   std::error_code ignored;
   if (!committed_ && !in_place_) std::filesystem::remove(temporary_, ignored);
   if (!in_place_) replace_partial(temporary_.c_str(), nullptr);
@@ -96,8 +119,11 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::commit(Sync durably) {
   if (in_place_) return;
   if (durably == Sync::yes) sync(temporary_, O_RDWR, destination_);
-  if (::rename(temporary_.c_str(), destination_.c_str()) != 0) fail(destination_, "rename into place");
-  committed_ = true;
+  {
+    const Change change;
+    if (::rename(temporary_.c_str(), destination_.c_str()) != 0) fail(destination_, "rename into place");
+    committed_ = true;
+  }
   if (durably == Sync::no) return;
   const auto folder = destination_.parent_path();
   sync(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY, destination_);
@@ -105,6 +131,10 @@ void AtomicFile::commit(Sync durably) {
 
 // May call only functions that are safe in signal handlers.
 extern "C" void end_cleanly(int signal) {
+  ending = true;
+  // Let other threads finish what they change. This thread may itself be changing something.
+  const timespec turn{0, 1'000'000};
+  for (int turns = 0; changing > 0 && turns < 20; ++turns) ::nanosleep(&turn, nullptr);
   const bool removed = remove_partial_files();
   if (const char* start = line_start; start != nullptr) {
     print(start);

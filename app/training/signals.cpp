@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "comm/placement/launcher.h"
+#include "data/atomic_file.h"
 
 namespace convoy::app {
 namespace {
@@ -49,8 +50,7 @@ extern "C" void interrupt(int signal) {
   std::int64_t first = 0;
   if (first_interrupt.compare_exchange_strong(first, at)) return remember(signal);
   if (at - first < 500) return;
-  ::signal(signal, SIG_DFL);
-  ::raise(signal);
+  data::end_cleanly(signal);
 }
 
 void install(int signal, void (*handler)(int)) {

@@ -1,12 +1,16 @@
 #include "data/atomic_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 namespace convoy::data {
 namespace {
@@ -77,6 +81,34 @@ TEST(AtomicFile, ASignalLeavesNothingBehind) {
                 std::string("convoy: ended by ") + name + "; no file is left half written\n");
   EXPECT_TRUE(std::filesystem::exists(folder / "whole"));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  std::filesystem::remove_all(folder);
+}
+
+// Other threads may create files while a signal ends the process.
+TEST(AtomicFile, ASignalLeavesNothingOfManyThreads) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "atomic_file_threads";
+  const auto write_and_end = [&] {
+    ::signal(SIGTERM, SIG_DFL);
+    end_cleanly_on_signals(false);
+    std::atomic<int> written = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0;; ++i) {
+          write_file_atomically(folder / fmt::format("{}-{}", t, i % 20), "whole", AtomicFile::Sync::no);
+          ++written;
+        }
+      });
+    while (written < 200) std::this_thread::yield();
+    ::raise(SIGTERM);
+  };
+  for (int turn = 0; turn < 10; ++turn) {
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    EXPECT_EXIT(write_and_end(), testing::KilledBySignal(SIGTERM), "^$");
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      EXPECT_EQ(entry.path().string().find(".partial"), std::string::npos) << entry.path();
+  }
   std::filesystem::remove_all(folder);
 }
 
