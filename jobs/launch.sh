@@ -97,8 +97,9 @@ launch() {
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || launch+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
     scontrol show config | grep '^TaskPlugin *= *task/none' >/dev/null || launch+=(--cpu-bind=none)
   else
-    # mpirun needs keep-alive messages to notice that a host is gone.
-    launch=(mpirun -np "$ranks" --bind-to none --oversubscribe --quiet --mca oob_tcp_keepalive_time 30
+    # mpirun needs keep-alive messages to notice that a host is gone. Open MPI 5 has no --quiet; it
+    # accepts the parameter that stands for this flag in Open MPI 4, and passes over it.
+    launch=(mpirun -np "$ranks" --bind-to none --oversubscribe --mca orte_execute_quiet 1 --mca oob_tcp_keepalive_time 30
       --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4)
     # shellcheck disable=SC2206  # several flags in one variable
     launch+=(${CONVOY_MPIRUN:-})

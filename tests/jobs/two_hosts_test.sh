@@ -48,7 +48,7 @@ over_two_hosts() { # FLAGS…
   ip netns exec "$here" unshare --uts sh -c 'hostname host-a; exec "$@"' sh \
     mpirun --mca plm_rsh_agent "$folder/agent" --mca oob_tcp_if_include joint --mca btl_tcp_if_include joint \
     --mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 3 \
-    --host 10.231.7.1:1,10.231.7.2:1 -np 2 --bind-to none --quiet "$CONVOY" "${flags[@]}" "$@"
+    --host 10.231.7.1:1,10.231.7.2:1 -np 2 --bind-to none --mca orte_execute_quiet 1 "$CONVOY" "${flags[@]}" "$@"
 }
 losses() { sed -n 's/.*"loss": *\([^,}]*\).*/\1/p' "$1/metrics.jsonl"; }
 
