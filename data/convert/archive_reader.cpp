@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <stdexcept>
 
 namespace convoy::data {
@@ -16,17 +17,24 @@ namespace {
 
 constexpr std::size_t kReadBlock = 1 << 18;
 
-bool is_compressed(const Bytes& content) {
+bool is_compressed(std::span<const std::uint8_t> content) {
   const auto starts_with = [&](std::initializer_list<std::uint8_t> magic) {
     return content.size() >= magic.size() && std::equal(magic.begin(), magic.end(), content.begin());
   };
-  return starts_with({0xFD, '7', 'z', 'X', 'Z'}) || starts_with({'B', 'Z', 'h'}) ||
-         starts_with({0x28, 0xB5, 0x2F, 0xFD});
+  return is_gzip(content) || starts_with({0xFD, '7', 'z', 'X', 'Z'}) || starts_with({'B', 'Z', 'h'}) ||
+         starts_with({0x28, 0xB5, 0x2F, 0xFD}) || starts_with({0x04, 0x22, 0x4D, 0x18});
+}
+
+bool is_compressed_file(const std::string& path) {
+  std::array<std::uint8_t, 6> start{};
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(start.data()), start.size());
+  return is_compressed(start);
 }
 
 // Enables only the decompressors that libarchive contains. archive_read_support_filter_all() would
-// also allow it to start external programs on a user's file. GzipReader unpacks gzip.
+// also allow it to start external programs on a user's file. GzipReader unpacks the outermost gzip.
 void support_filters(archive* reader) {
+  archive_read_support_filter_gzip(reader);
   archive_read_support_filter_bzip2(reader);
   archive_read_support_filter_xz(reader);
   archive_read_support_filter_lzma(reader);
@@ -38,6 +46,8 @@ void support_filters(archive* reader) {
 void support_archives(archive* reader) {
   support_filters(reader);
   archive_read_support_format_tar(reader);
+  // Read on after the end of a tar file: another one may follow, and checksums come last.
+  archive_read_set_format_option(reader, "tar", "read_concatenated_archives", "1");
   archive_read_support_format_zip(reader);
 }
 
@@ -120,10 +130,16 @@ Bytes gunzip(std::span<const std::uint8_t> content, const std::string& name, std
 
 ArchiveReader::ArchiveReader(const std::string& file, Form form) : name_(file), reader_(archive_read_new()) {
   form == Form::archive ? support_archives(reader_.get()) : support_compressed_file(reader_.get());
-  if (is_gzip_file(file))
+  if (form == Form::archive && is_compressed_file(file)) {
+    const auto unpacked = std::make_shared<ArchiveReader>(file, Form::compressed_file);
+    Entry only;
+    unpacked->next(only);
+    open_input([unpacked](std::span<std::uint8_t> to) { return unpacked->read(to); });
+  } else if (is_gzip_file(file)) {
     open_input(input_of(file));
-  else if (archive_read_open_filename(reader_.get(), file.c_str(), kReadBlock) != ARCHIVE_OK)
+  } else if (archive_read_open_filename(reader_.get(), file.c_str(), kReadBlock) != ARCHIVE_OK) {
     fail();
+  }
 }
 
 ArchiveReader::ArchiveReader(ArchiveReader& outer, std::string name, Form form)
@@ -141,6 +157,7 @@ void ArchiveReader::open_input(Input input) {
 ArchiveReader::~ArchiveReader() = default;
 
 void ArchiveReader::fail() const {
+  if (input_error_.starts_with(name_ + ": ")) throw std::runtime_error(input_error_);
   const char* reason = archive_error_string(reader_.get());
   throw std::runtime_error(
       fmt::format("{}: damaged or cut short: {}", name_, reason == nullptr ? "unknown format" : reason));
@@ -152,8 +169,12 @@ la_ssize_t ArchiveReader::read_input(archive* reader, void* self, const void** b
   auto& ours = *static_cast<ArchiveReader*>(self);
   *buffer = ours.block_.data();
   try {
-    return static_cast<la_ssize_t>(ours.input_->read(ours.block_));
+    const std::size_t count = ours.input_->read(ours.block_);
+    ours.end_.pass(std::span(ours.block_).first(count));
+    if (ours.end_.is_empty()) throw std::runtime_error(ours.name_ + ": empty, expected files");
+    return static_cast<la_ssize_t>(count);
   } catch (const std::exception& error) {
+    ours.input_error_ = error.what();
     archive_set_error(reader, EIO, "%s", error.what());
     return -1;
   }
@@ -181,36 +202,22 @@ bool ArchiveReader::next(Entry& result) {
   return true;
 }
 
-// Throws if the archive has no end, or if what libarchive has not read is damaged.
+// Throws if the archive has no end, or if what libarchive has not read of it is damaged.
 void ArchiveReader::require_end() {
   try {
-    if (input_ == nullptr) return require_end_of_file();
-    while (input_->read(block_) > 0) {
+    while (input_ != nullptr) {
+      const std::size_t count = input_->read(block_);
+      if (count == 0) break;
+      end_.pass(std::span(block_).first(count));
     }
+    if (archive_filter_code(reader_.get(), 0) != ARCHIVE_FILTER_NONE) return;
+    const int format = archive_format(reader_.get()) & ARCHIVE_FORMAT_BASE_MASK;
+    const ArchiveEnd end = input_ != nullptr ? end_ : end_of_file(name_);
+    if (format == ARCHIVE_FORMAT_TAR) end.require_tar();
+    if (format == ARCHIVE_FORMAT_ZIP) end.require_zip(input_ != nullptr);
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(fmt::format("{}: damaged or cut short: {}", name_, error.what()));
   }
-}
-
-// libarchive accepts a tar file that is cut off between two entries. It also reads a zip file whose
-// table at the end is cut off, but without symbolic links.
-void ArchiveReader::require_end_of_file() const {
-  const int format = archive_format(reader_.get()) & ARCHIVE_FORMAT_BASE_MASK;
-  if (archive_filter_code(reader_.get(), 0) != ARCHIVE_FILTER_NONE) return;
-  // The zip table ends with a record of at least 22 bytes, which libarchive finds in the last 16
-  // KiB.
-  constexpr std::size_t kTarRecord = 512, kZipRecord = 22, kZipSearched = 16 << 10;
-  const bool tar = format == ARCHIVE_FORMAT_TAR;
-  const std::size_t size = std::filesystem::file_size(name_);
-  std::string last(std::min(size, tar ? kTarRecord : kZipSearched), '\1');
-  std::ifstream file(name_, std::ios::binary);
-  file.seekg(-static_cast<std::streamoff>(last.size()), std::ios::end);
-  file.read(last.data(), static_cast<std::streamsize>(last.size()));
-  if (tar && (last.size() < kTarRecord || last.find_first_not_of('\0') != std::string::npos))
-    throw std::runtime_error("a tar file ends with records of zeros, this one does not");
-  const auto record = last.rfind("PK\5\6");
-  if (format == ARCHIVE_FORMAT_ZIP && (record == std::string::npos || last.size() - record < kZipRecord))
-    throw std::runtime_error("a zip file ends with a table of its files, this one does not");
 }
 
 std::size_t ArchiveReader::read(std::span<std::uint8_t> to) {
@@ -250,21 +257,9 @@ bool ArchiveReader::recognises(const std::string& file) {
 }
 
 void ArchiveReader::require_whole_compression(const std::string& file) {
-  if (is_gzip_file(file)) {
-    ArchiveReader reader(file, Form::compressed_file);
-    for (Entry entry; reader.next(entry);) reader.stream([](std::span<const std::uint8_t>) {});
-    return;
-  }
-  const std::unique_ptr<archive, Free> reader(archive_read_new());
-  support_compressed_file(reader.get());
-  archive_entry* entry = nullptr;
-  const bool whole = archive_read_open_filename(reader.get(), file.c_str(), kReadBlock) == ARCHIVE_OK &&
-                     archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK &&
-                     archive_read_data_skip(reader.get()) == ARCHIVE_OK;
-  if (whole || archive_filter_code(reader.get(), 0) == ARCHIVE_FILTER_NONE) return;
-  const char* reason = archive_error_string(reader.get());
-  throw std::runtime_error(
-      fmt::format("{}: damaged or cut short: {}", file, reason == nullptr ? "unknown format" : reason));
+  if (!is_compressed_file(file)) return;
+  ArchiveReader reader(file, Form::compressed_file);
+  for (Entry entry; reader.next(entry);) reader.stream([](std::span<const std::uint8_t>) {});
 }
 
 Bytes unpack(Bytes content, const std::string& name, std::size_t most) {

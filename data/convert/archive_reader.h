@@ -1,6 +1,7 @@
 // Reads a tar or zip archive, or a single compressed file, once from start to end. All compressions
-// that libarchive knows are accepted. The archive may be a file or an entry of another archive.
-// Nothing is unpacked to disk.
+// that libarchive knows are accepted, one in another, too. Several tar files one after the other
+// are one archive. The archive may be a file or an entry of another archive. Nothing is unpacked to
+// disk.
 #pragma once
 
 #include <archive.h>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "data/convert/archive_end.h"
 #include "data/convert/gzip.h"
 
 struct archive_entry;
@@ -62,17 +64,18 @@ class ArchiveReader {
   static la_ssize_t read_input(archive* reader, void* self, const void** buffer);
   [[noreturn]] void fail() const;
   void require_end();
-  void require_end_of_file() const;
 
   struct Free {
     void operator()(archive* reader) const { archive_read_free(reader); }
   };
   std::string name_;
   std::unique_ptr<archive, Free> reader_;
-  // Set if the archive is gzip data or lies in another archive. Otherwise libarchive reads the
+  // Set if the archive is compressed or lies in another archive. Otherwise libarchive reads the
   // file.
   std::unique_ptr<GzipReader> input_;
   Bytes block_;
+  ArchiveEnd end_;  // the bytes that input_ has given
+  std::string input_error_;
 };
 
 // Unpacks the content of a single compressed file (.gz, .xz, .bz2, .zst). Returns content that is

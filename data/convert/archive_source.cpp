@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "data/convert/archive_links.h"
+#include "data/convert/catalogue.h"
 #include "data/convert/file_source.h"
 #include "data/convert/folder_source.h"
 #include "data/path_kind.h"
@@ -198,7 +199,8 @@ class Archives final : public FileSource {
                    const EntryVisitor& visitor) const {
     std::set<std::string> archives;
     for (Entry entry; reader.next(entry);) {
-      if (nested_ && prefix.empty() && entry.kind == Kind::file && is_archive_path(entry.path)) {
+      if (nested_ && prefix.empty() && entry.kind == Kind::file && is_archive_path(entry.path) &&
+          !is_hidden(entry.path)) {
         const std::string inner_name = fmt::format("{}: {}", name, entry.path);
         ArchiveReader inner(reader, inner_name, ArchiveReader::Form::archive);
         require_new(archives, entry.path, inner_name);
@@ -290,7 +292,8 @@ std::unique_ptr<FileSource> open_archives(const std::string& source) {
     for (const std::string& file : archives_in_list(source)) parts.push_back({file, file + "/"});
   } else if (is_folder(source)) {
     for (const std::string& file : open_folder(source)->list().files)
-      if (is_archive_path(file)) parts.push_back({(fs::path(source) / file).string(), file + "/"});
+      if (is_archive_path(file) && !is_hidden(file))
+        parts.push_back({(fs::path(source) / file).string(), file + "/"});
   } else {
     return std::make_unique<Archives>(source, std::vector<Archives::Part>{{source, ""}}, true);
   }

@@ -42,6 +42,11 @@ std::optional<std::int64_t> whole_number(const std::string& text) {
   return value;
 }
 
+std::string lower(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
 }  // namespace
 
 std::string extension_of(const std::string& path) {
@@ -54,17 +59,12 @@ std::string extension_of(const std::string& path) {
 }
 
 bool is_hidden(const std::string& path) {
-  return path.starts_with('.') || path.find("/.") != std::string::npos || path.starts_with("__MACOSX/") ||
-         path.find("/__MACOSX/") != std::string::npos;
+  const std::string within = "/" + path + "/";
+  return within.find("/.") != std::string::npos || within.find("/__MACOSX/") != std::string::npos;
 }
 
 bool is_image(const std::string& path) {
   return !is_hidden(path) && (is_read_image(path) || unread_image_kind(path));
-}
-
-std::string lower(std::string name) {
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name;
 }
 
 std::optional<Split> split_of(const std::string& folder) {
@@ -83,9 +83,9 @@ std::optional<Split> TestNames::split_of(const std::string& name) {
 
 void TestNames::require_one(const std::string& source) const {
   if (names_.size() > 1)
-    throw std::runtime_error(
-        fmt::format("{}: found the splits '{}' and '{}', expected one for the test images", source,
-                    *names_.begin(), *std::next(names_.begin())));
+    throw std::runtime_error(fmt::format(
+        "{}: found the splits '{}' and '{}', expected one for the test images (leave the other one out)",
+        source, *names_.begin(), *std::next(names_.begin())));
 }
 
 void LeftOut::add_file(const std::string& path) {

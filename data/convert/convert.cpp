@@ -73,12 +73,14 @@ fs::path find_imagenet(std::string& source, ConvertOptions& options) {
 // Counts the files of the folder that are not read as left out.
 void count_next_to_imagenet(Conversion& conversion, const fs::path& folder) {
   const Listing listing = open_folder(folder)->list();
-  for (const std::string& path : listing.files) {
-    const std::string whole = (folder / path).string();
-    if (whole != conversion.name && whole != conversion.options.test &&
-        whole != conversion.options.test_labels)
-      conversion.left_out.add_file(path);
-  }
+  const auto is_read = [&](const fs::path& file) {
+    std::error_code unknown;  // the options may be empty
+    return fs::equivalent(file, conversion.name, unknown) ||
+           fs::equivalent(file, conversion.options.test, unknown) ||
+           fs::equivalent(file, conversion.options.test_labels, unknown);
+  };
+  for (const std::string& path : listing.files)
+    if (!is_read(folder / path)) conversion.left_out.add_file(path);
   for (const Unreadable& item : listing.unreadable) conversion.leave_out(item);
 }
 
@@ -89,15 +91,20 @@ bool is_image_in_folder(const std::string& path) {
 }
 
 // Counts what lies next to the archives of a folder as left out. Throws for an archive or a folder
-// that cannot be read, because it may hold a whole class or shard.
-void account_for_others(Conversion& conversion, const Listing& folder) {
-  for (const auto& [path, reason, is_folder] : folder.unreadable)
-    if (is_folder || is_archive_path(path))
-      throw std::runtime_error(
-          fmt::format("{}: {}: {}, expected archives that can be read", conversion.name, path, reason));
+// that cannot be read and is not hidden, because it may hold a whole class or shard. A link to a
+// folder that holds it leads to nothing else.
+void account_for_others(Conversion& conversion, Listing& folder) {
+  std::erase_if(folder.unreadable, [&](const Unreadable& item) {
+    if (item.circle) conversion.leave_out(item);
+    return item.circle;
+  });
+  for (const Unreadable& item : folder.unreadable)
+    if (!is_hidden(item.path) && (item.folder || is_archive_path(item.path)))
+      throw std::runtime_error(fmt::format("{}: {}: {}, expected archives that can be read", conversion.name,
+                                           item.path, item.reason));
   conversion.account_for(folder);
   for (const std::string& path : folder.files)
-    if (!is_archive_path(path)) conversion.left_out.add_file(path);
+    if (is_hidden(path) || !is_archive_path(path)) conversion.left_out.add_file(path);
 }
 
 // Lists the source. If it holds archives, and no images but some next to them (a preview, a logo),

@@ -22,6 +22,8 @@ struct Unreadable {
   // If true, the item is a folder. If false, the item may still be one, for example if a link to a
   // folder is broken.
   bool folder = false;
+  // If true, the item is a link to a folder that holds it.
+  bool circle = false;
 };
 
 // The content of a source. Paths are relative to the folder or to the root of the archive. A link

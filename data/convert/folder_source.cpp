@@ -105,7 +105,7 @@ class Folder final : public FileSource {
     }
     const Identity identity{status.st_dev, status.st_ino};
     if (std::find(way.begin(), way.end(), identity) != way.end()) {
-      listing.unreadable.push_back({prefix, "a link to a folder that holds it", true});
+      listing.unreadable.push_back({prefix, "a link to a folder that holds it", true, true});
       return;
     }
     way.push_back(identity);

@@ -82,8 +82,9 @@ std::size_t GzipReader::read(std::span<std::uint8_t> to) {
     if (status == Z_STREAM_END)
       ended_ = !next_member();
     else if (status != Z_OK && status != Z_BUF_ERROR)
-      throw std::runtime_error(
-          fmt::format("gzip data: {}", stream_.msg != nullptr ? stream_.msg : "wrong bytes"));
+      throw std::runtime_error(fmt::format("gzip data: {}", stream_.msg != nullptr  ? stream_.msg
+                                                            : status == Z_MEM_ERROR ? "no memory"
+                                                                                    : "wrong bytes"));
   }
   return space - stream_.avail_out;
 }

@@ -138,6 +138,108 @@ TEST_F(ConvertArchives, TheChecksumOfGzipIsChecked) {
   EXPECT_THROW(unpack(members, "members.gz", 2), std::runtime_error);
 }
 
+// `cat a.tar b.tar` and `cat a.tar.gz b.tar.gz` give one archive, as they do for `tar -i`.
+TEST_F(ConvertArchives, TarFilesOneAfterTheOtherAreOne) {
+  run_all(with({{"train/cow/0.png", png(5)}}), {}, false);
+  write_archive(folder_ / "a.tar", small_set());
+  write_archive(folder_ / "b.tar", {{"train/cow/0.png", png(5)}});
+  const auto joined = [](Bytes first, const Bytes& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+  };
+  const Bytes a = read_bytes(folder_ / "a.tar"), b = read_bytes(folder_ / "b.tar");
+  write_bytes(folder_ / "both.tar", joined(a, b));
+  write_bytes(folder_ / "both.tar.gz", joined(gzip(a, folder_ / "scratch"), gzip(b, folder_ / "scratch")));
+  for (const char* both : {"both.tar", "both.tar.gz"}) {
+    run(both);
+    EXPECT_TRUE(read_bytes(folder_ / (std::string(both) + ".h5")) == read_bytes(folder_ / "set.h5")) << both;
+  }
+}
+
+// `tar c … | gzip` ends gzip's data well if tar is killed.
+TEST_F(ConvertArchives, ATarCutBetweenTwoFilesIsAnErrorInOtherData) {
+  write_archive(folder_ / "set.tar", small_set());
+  Bytes cut = read_bytes(folder_ / "set.tar");
+  const std::string last = "test/bee/0.png";
+  cut.resize(
+      static_cast<std::size_t>(std::search(cut.begin(), cut.end(), last.begin(), last.end()) - cut.begin()));
+  write_bytes(folder_ / "cut.tar.gz", gzip(cut, folder_ / "scratch"));
+  write_tar(folder_ / "cut.xz", {{"cut.tar", cut}}, "xz");
+  write_archive(folder_ / "outer.tar", {{"set/ant.tar", cut}});
+  for (const char* name : {"cut.tar.gz", "cut.xz", "outer.tar"})
+    expect_error([&] { run(name); }, {name, "damaged or cut short: a tar file ends with records of zeros"});
+}
+
+TEST_F(ConvertArchives, CompressionsMayBeNestedAndAreChecked) {
+  write_archive(folder_ / "set.tar", small_set());
+  run("set.tar");
+  const Bytes once = gzip(read_bytes(folder_ / "set.tar"), folder_ / "scratch");
+  write_bytes(folder_ / "twice.tar.gz", gzip(once, folder_ / "scratch"));
+  run("twice.tar.gz");
+  EXPECT_TRUE(read_bytes(folder_ / "twice.tar.gz.h5") == read_bytes(folder_ / "set.tar.h5"));
+  // Two tar files, so that the end of the second one is far from the end of the first.
+  write_tar(folder_ / "set.tar.xz", {{"train/ant/0.png", png(1)}, {"test/ant/0.png", Bytes(1 << 20)}}, "xz");
+  Bytes xz = read_bytes(folder_ / "set.tar.xz");
+  xz.resize(xz.size() - 30);
+  write_bytes(folder_ / "set.tar.xz", xz);
+  expect_error([&] { run("set.tar.xz"); }, {"set.tar.xz: damaged or cut short"});
+  write_bytes(folder_ / "none.gz", gzip({}, folder_ / "scratch"));
+  expect_error([&] { run("none.gz"); }, {"none.gz"});
+}
+
+// Only the table at the end of a zip file says which files are links. In other data it is too late
+// to know.
+TEST_F(ConvertArchives, AZipInOtherDataMayHoldNoLinks) {
+  write_archive(folder_ / "set.zip", small_set(), true);
+  run("set.zip");
+  write_bytes(folder_ / "set.zip.gz", gzip(read_bytes(folder_ / "set.zip"), folder_ / "scratch"));
+  run("set.zip.gz");
+  EXPECT_TRUE(read_bytes(folder_ / "set.zip.gz.h5") == read_bytes(folder_ / "set.zip.h5"));
+  write_archive(folder_ / "link.zip", with({{"train/cow", {}, Kind::symbolic, "ant"}}), true);
+  const Bytes link = read_bytes(folder_ / "link.zip");
+  write_bytes(folder_ / "link.zip.gz", gzip(link, folder_ / "scratch"));
+  write_archive(folder_ / "outer.tar", {{"set/ant.zip", link}});
+  for (const char* name : {"link.zip.gz", "outer.tar"})
+    expect_error([&] { run(name); }, {name, "symbolic links inside other data, expected it unpacked"});
+  const Bytes cut(link.begin(), link.end() - 40);
+  write_bytes(folder_ / "cut.zip.gz", gzip(cut, folder_ / "scratch"));
+  expect_error([&] { run("cut.zip.gz"); }, {"cut.zip.gz: damaged or cut short"});
+}
+
+TEST_F(ConvertArchives, AZipMayHaveAComment) {
+  write_archive(folder_ / "set.zip", small_set(), true);
+  run("set.zip");
+  const Bytes zip = read_bytes(folder_ / "set.zip");
+  const auto with_comment = [&](const std::string& comment) {
+    Bytes longer = zip;
+    longer[zip.size() - 2] = static_cast<std::uint8_t>(comment.size() & 255);
+    longer[zip.size() - 1] = static_cast<std::uint8_t>(comment.size() >> 8);
+    longer.insert(longer.end(), comment.begin(), comment.end());
+    write_bytes(folder_ / "comment.zip", longer);
+  };
+  for (const std::string& comment : {std::string("made by PK\5\6"), std::string(10'000, 'a')}) {
+    with_comment(comment);
+    run("comment.zip");
+    EXPECT_TRUE(read_bytes(folder_ / "comment.zip.h5") == read_bytes(folder_ / "set.zip.h5"));
+  }
+  with_comment(std::string(20'000, 'a'));
+  expect_error([&] { run("comment.zip"); }, {"a comment of more than 16 KiB after the table"});
+}
+
+// macOS writes "._ant.tar" next to "ant.tar" on disks of other systems.
+TEST_F(ConvertArchives, HiddenFilesNextToArchivesAreLeftOut) {
+  write_archive(folder_ / "ant.tar", {{"0.png", png(1)}, {"1.png", png(2)}});
+  const std::vector<TarEntry> entries{
+      {"ant.tar", read_bytes(folder_ / "ant.tar")}, {"._ant.tar", {1, 2}}, {"__MACOSX/._bee.tar", {3}}};
+  write_tree(folder_ / "set", entries);
+  write_archive(folder_ / "set.tar", entries);
+  for (const char* source : {"set", "set.tar"})
+    EXPECT_EQ(left_out_of(run(source, {.test_share = 0.5})), "hidden files: 2; ") << source;
+  std::filesystem::create_symlink(".", folder_ / "set/latest");
+  EXPECT_EQ(left_out_of(run("set", {.test_share = 0.5})),
+            "hidden files: 2; links and folders that cannot be read: 1; ");
+}
+
 // `tar -cf a.tar train train/cat` writes a file that it visits twice as a hard link to itself.
 TEST_F(ConvertArchives, AHardLinkToItselfChangesNothing) {
   const TarEntry link{"train/ant/link.png", {}, Kind::symbolic, "0.png"};
