@@ -93,12 +93,17 @@ void Importer::read_input() {
   if (input.dims.size() != 4)
     throw std::runtime_error(fmt::format("input {}: found the shape {}, expected images [N, C, H, W]",
                                          input.name, to_string(input.dims)));
-  for (std::size_t axis = 1; axis < 4; ++axis)
+  // Some exporters write an open batch as 0.
+  if (input.dims[0] <= 0) input.dims[0] = kOpenBatch;
+  for (std::size_t axis = 1; axis < 4; ++axis) {
+    if (input.dims[axis] == 0)
+      throw std::runtime_error(fmt::format("input {}: found the shape {}, expected positive extents",
+                                           input.name, to_string(input.dims)));
     if (input.dims[axis] < 0)
       throw std::runtime_error(fmt::format(
           "input {}: its extent {} is dynamic, but only the batch may be: export it for images of one size",
           input.name, axis));
-  if (input.dims[0] < 0) input.dims[0] = kOpenBatch;
+  }
   elements_of(input.dims);
   network_.emplace(graph_.path, shape_of(input.dims));
   values_[input.name] = {std::nullopt, network_->input(), Arrangement(input.dims)};
