@@ -13,22 +13,37 @@ class ModelFileJob : public TrainJob {
   // Writes a small network with batch norm and returns the file's name.
   static std::string write(const std::string& name, std::int64_t stride = 1) {
     ModelMaker maker({-1, 3, 32, 32});
-    maker.node("Conv", {"x", maker.weight("conv.weight", {8, 3, 3, 3})}, "c",
+    const std::string weight = maker.weight("bn.weight", {8}), bias = maker.weight("bn.bias", {8});
+    return write(name, maker, maker.weight("conv.weight", {8, 3, 3, 3}), weight, bias, stride);
+  }
+  static std::string write(const std::string& name, ModelMaker& maker, const std::string& kernel,
+                           const std::string& weight, const std::string& bias, std::int64_t stride = 1) {
+    maker.node("Conv", {"x", kernel}, "c",
                {.lists = {{"pads", {1, 1, 1, 1}}, {"strides", {stride, stride}}}});
-    maker.node("BatchNormalization",
-               {"c", maker.weight("bn.weight", {8}), maker.weight("bn.bias", {8}),
-                maker.weight("bn.mean", {8}), ones(maker)},
-               "b");
+    maker.node(
+        "BatchNormalization",
+        {"c", weight, bias, maker.weight("bn.running_mean", {8}), maker.filled("bn.running_var", {8}, 1)},
+        "b");
     maker.node("Relu", {"b"}, "r");
     maker.classify("r", 8);  // three classes
     const std::string path = (folder() / name).string();
     std::ofstream(path, std::ios::binary) << maker.model().SerializeAsString();
     return path;
   }
-  static std::string ones(ModelMaker& maker) {
-    onnx::TensorProto* tensor = maker.initialiser("bn.var", {8}, onnx::TensorProto::FLOAT);
-    for (int i = 0; i < 8; ++i) tensor->add_float_data(1);
-    return "bn.var";
+  // Makes a data set of the three classes of these networks.
+  static std::string three_classes() {
+    const std::string three = (folder() / "three.h5").string();
+    if (!fs::exists(three)) {
+      const Outcome made = run(std::string(CONVOY_PROGRAM) + " data synth " + three +
+                               " --classes 3 --size 32 --train 30 --test 30");
+      EXPECT_EQ(made.status, 0) << made.text;
+    }
+    return three;
+  }
+  static void expect_one_line(const Outcome& outcome, int status, const std::string& part) {
+    EXPECT_EQ(outcome.status, status) << outcome.text;
+    ASSERT_EQ(outcome.ours().size(), 1u) << outcome.text;
+    EXPECT_NE(outcome.ours()[0].find(part), std::string::npos) << outcome.text;
   }
 };
 
@@ -59,6 +74,23 @@ TEST_F(ModelFileJob, RefusesAFileThatHasChangedAndNamesIt) {
   }
 }
 
+TEST_F(ModelFileJob, FailsIfResultsAreNotFinite) {
+  ModelMaker maker({-1, 3, 32, 32});
+  const std::string weight = maker.weight("bn.weight", {8}), bias = maker.weight("bn.bias", {8});
+  const std::string file =
+      write("huge.onnx", maker, maker.filled("conv.weight", {8, 3, 3, 3}, 3e38f), weight, bias);
+  const std::string flags = " --threads 1 --model " + file + " --data " + three_classes();
+  for (const int ranks : {1, 2}) {
+    expect_one_line(run(command(ranks, "evaluate" + flags)), 1,
+                    file + ": the loss over 30 test images is not finite");
+    expect_one_line(run(command(ranks, "evaluate --report " + out("report") + flags)), 1, "the loss over 30");
+    EXPECT_FALSE(fs::exists(out("report")));
+    expect_one_line(run(command(ranks, "predict --out " + out("huge.csv") + flags)), 1,
+                    file + ": the probabilities of image 0 are not finite");
+    EXPECT_FALSE(fs::exists(out("huge.csv")));
+  }
+}
+
 TEST_F(ModelFileJob, DrawsNewValuesFromTheSeedIfAskedTo) {
   const std::string file = write("c.onnx");
   const auto sha_of = [&](const std::string& name, const std::string& flags) {
@@ -78,11 +110,7 @@ TEST_F(ModelFileJob, EvaluatesAFileOnlyForItsOwnClasses) {
   const Outcome other = run(command(1, "evaluate --model " + file + " --data " + data()));
   EXPECT_EQ(other.status, 1);
   EXPECT_NE(other.text.find("found 10 classes, but " + file + " is for 3"), std::string::npos) << other.text;
-  const std::string three = (folder() / "three.h5").string();
-  ASSERT_EQ(run(std::string(CONVOY_PROGRAM) + " data synth " + three +
-                " --classes 3 --size 32 --train 30 --test 30")
-                .status,
-            0);
+  const std::string three = three_classes();
   const Outcome same = run(command(1, "evaluate --json --model " + file + " --data " + three));
   ASSERT_EQ(same.status, 0) << same.text;
   EXPECT_NE(same.text.find("\"images\":30"), std::string::npos) << same.text;
