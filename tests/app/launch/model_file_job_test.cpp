@@ -91,6 +91,17 @@ TEST_F(ModelFileJob, FailsIfResultsAreNotFinite) {
   }
 }
 
+// The file's network is for another number of classes, which a run says before its first step.
+TEST_F(ModelFileJob, FindsWrongFlagsBeforeItSaysAnything) {
+  const std::string file = write("e.onnx");
+  expect_one_line(run(command(1, train("wrong", "--steps 1 --loss-weights 1,2,3", file))), 2,
+                  "--loss-weights: ");
+  expect_one_line(run(command(1, train("wrong", "--steps 1 --init weights.txt", file))), 2, "--init: ");
+  expect_one_line(run(command(2, train("wrong", "--steps 1 --freeze '*'", file))), 2, "--freeze: ");
+  expect_one_line(run(command(1, train("wrong", "--steps 1 --reinitialise --init none.safetensors", file))),
+                  1, "none.safetensors: ");
+}
+
 TEST_F(ModelFileJob, DrawsNewValuesFromTheSeedIfAskedTo) {
   const std::string file = write("c.onnx");
   const auto sha_of = [&](const std::string& name, const std::string& flags) {
