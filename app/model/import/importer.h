@@ -49,6 +49,8 @@ class Importer {
   // Value::pad.
   Value unpadded_image(const FileNode& node, std::size_t index);
   Dims shape(LayerId layer) const;
+  // Returns the layers that were imported so far.
+  const std::vector<Layer>& layers() const { return network_->layers(); }
 
   // Appends a layer that reads the layers `inputs`. The layer is named after `weight` if that has a
   // name, else after the node.
