@@ -51,6 +51,10 @@ struct ParameterSpec {
 // Returns the FNV-1a hash. std::hash is not used because it may differ between standard libraries.
 std::uint64_t hash_of(std::string_view text);
 
+// Says what is wrong with values for a parameter or a statistic: numbers that are not finite, or
+// negative variances. Returns an empty text if nothing is wrong.
+std::string fault_in(const ParameterSpec& spec, const std::vector<float>& values);
+
 // Fills `values` in row-major order with spec.values, or with drawn numbers if spec.values is null.
 // A drawn number depends only on the seed, the parameter's name and the element's index, so it is
 // the same on every rank and backend.

@@ -265,6 +265,9 @@ void Importer::bind(const FileNode& node, LayerId layer, std::string_view key, c
   if (values.is_integer || values.size() != spec.shape.elements())
     node.fail(fmt::format("its {} has the shape {}, expected {}", key, to_string(values.dims),
                           spec.shape.to_string()));
+  if (const std::string fault = fault_in(spec, *values.reals); !fault.empty())
+    node.fail(fmt::format("its {}{}: {}", key, values.name.empty() ? "" : fmt::format(" '{}'", values.name),
+                          fault));
   if (!values.name.empty()) {
     const auto [owner, is_new] = claimed_.emplace(values.name, node.label());
     if (!is_new)

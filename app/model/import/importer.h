@@ -57,7 +57,7 @@ class Importer {
   LayerId add(const FileNode& node, LayerOp op, std::vector<LayerId> inputs,
               const Constant* weight = nullptr);
   // Gives a layer's parameter or state the name and the values of a constant. Both must have the
-  // same number of elements.
+  // same number of elements, and the values must be finite.
   void bind(const FileNode& node, LayerId layer, std::string_view key, const Constant& values);
   // Records the value of a node's output for the nodes that read it. The first overload records the
   // unchanged output of a layer, the second any value.

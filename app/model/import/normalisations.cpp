@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "app/model/import/operations.h"
 
@@ -12,6 +13,27 @@ namespace {
 double as_written(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
 
 double without_rounding(double value) { return std::round(value * 1e9) / 1e9; }
+
+struct Range {
+  double least, most;
+  const char* text;
+};
+constexpr double kMostReal = std::numeric_limits<float>::max();
+constexpr Range kFinite{-kMostReal, kMostReal, "a finite number"};
+constexpr Range kNotNegative{0, kMostReal, "a finite number of at least 0"};
+constexpr Range kShare{0, 1, "a number from 0 to 1"};
+
+// Returns a real attribute. Fails unless it is in `range`; NaN never is.
+double real_in(const Range& range, const FileNode& node, const char* name, double otherwise) {
+  const double value = node.real(name, otherwise);
+  if (!(value >= range.least && value <= range.most))
+    node.fail(fmt::format("{} is {}, expected {}", name, value, range.text));
+  return as_written(value);
+}
+
+float epsilon_of(const FileNode& node) {
+  return static_cast<float>(real_in(kNotNegative, node, "epsilon", 1e-5));
+}
 
 void bind_affine(Importer& importer, const FileNode& node, LayerId layer) {
   importer.bind(node, layer, "weight", importer.constant(node, 1));
@@ -25,16 +47,14 @@ void give_layer_norm(Importer& importer, const FileNode& node, std::int64_t axis
   if (place < 0 || (axis < 0 ? axis + input.view.rank() : axis) != place)
     node.fail(
         fmt::format("normalises axis {} of {}, expected the channels alone", axis, to_string(input.dims())));
-  const LayerId layer =
-      importer.give_elementwise(node, LayerNorm{static_cast<float>(as_written(node.real("epsilon", 1e-5)))},
-                                &importer.constant(node, 1));
+  const LayerNorm norm{epsilon_of(node)};
+  const LayerId layer = importer.give_elementwise(node, norm, &importer.constant(node, 1));
   bind_affine(importer, node, layer);
 }
 
 void give_group_norm(Importer& importer, const FileNode& node, std::int64_t groups) {
   const LayerId input = importer.image(node, 0);
-  const GroupNorm norm{small(node, "num_groups", groups),
-                       static_cast<float>(as_written(node.real("epsilon", 1e-5)))};
+  const GroupNorm norm{small(node, "num_groups", groups), epsilon_of(node)};
   const LayerId layer = importer.add(node, norm, {input}, &importer.constant(node, 1));
   bind_affine(importer, node, layer);
   importer.give(node, layer);
@@ -46,10 +66,10 @@ void import_batch_norm(Importer& importer, const FileNode& node) {
     if (!node.outputs[output].empty() && importer.only_reader(node.outputs[output]) != nullptr)
       node.fail("its statistics are read by another node, which is not supported");
   BatchNorm norm;
-  norm.epsilon = as_written(node.real("epsilon", 1e-5));
+  norm.epsilon = real_in(kNotNegative, node, "epsilon", 1e-5);
   // In ONNX, momentum is the weight of the old statistics. Here it is the weight of the statistics
   // of the batch.
-  norm.momentum = without_rounding(1 - as_written(node.real("momentum", 0.9)));
+  norm.momentum = without_rounding(1 - real_in(kShare, node, "momentum", 0.9));
   const LayerId layer = importer.add(node, norm, {input}, &importer.constant(node, 1));
   bind_affine(importer, node, layer);
   importer.bind(node, layer, "running_mean", importer.constant(node, 3));
@@ -81,9 +101,9 @@ void import_instance_norm(Importer& importer, const FileNode& node) {
 void import_lrn(Importer& importer, const FileNode& node) {
   LocalResponseNorm norm;
   norm.size = small(node, "size", node.integer("size", 0));
-  norm.alpha = static_cast<float>(as_written(node.real("alpha", 1e-4)));
-  norm.beta = static_cast<float>(as_written(node.real("beta", 0.75)));
-  norm.k = static_cast<float>(as_written(node.real("bias", 1)));
+  norm.alpha = static_cast<float>(real_in(kFinite, node, "alpha", 1e-4));
+  norm.beta = static_cast<float>(real_in(kFinite, node, "beta", 0.75));
+  norm.k = static_cast<float>(real_in(kFinite, node, "bias", 1));
   importer.give(node, importer.add(node, norm, {importer.image(node, 0)}));
 }
 

@@ -119,6 +119,8 @@ class Taker {
   }
 
   void set(ParameterSpec& spec, std::vector<float> values) {
+    if (const std::string fault = fault_in(spec, values); !fault.empty())
+      throw std::runtime_error(fmt::format("{}: tensor '{}': {}", options_.file, spec.name, fault));
     spec.values = std::make_shared<const std::vector<float>>(std::move(values));
     ++taken_;
   }
