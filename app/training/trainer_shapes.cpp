@@ -40,7 +40,7 @@ Network Trainer::trained(Network network, const TrainOptions& options) const {
 int Trainer::prepare(Shape& shape) {
   const int overridden = set_rates(*shape.network, shape.options);
   for (const ParameterSpec& spec : shape.network->parameters())
-    if (spec.frozen()) shape.frozen_parameters += spec.shape.elements();
+    if (spec.frozen()) shape.frozen_parameters += spec.parameter_count();
   shape.initial_weights = set_values(*shape.network, shape.options);
   return overridden;
 }

@@ -280,6 +280,14 @@ void Importer::bind(const FileNode& node, LayerId layer, std::string_view key, c
   spec.values = values.reals;
 }
 
+void Importer::keep(LayerId layer, std::string_view key, double number) {
+  ParameterSpec& spec = network_->parameter(layer, key);
+  const std::vector<float> values(static_cast<std::size_t>(spec.shape.elements()),
+                                  static_cast<float>(number));
+  spec.values = std::make_shared<const std::vector<float>>(values);
+  spec.constant = true;
+}
+
 void Importer::give(const FileNode& node, Value value, std::size_t output) {
   if (output < node.outputs.size() && !node.outputs[output].empty())
     values_[node.outputs[output]] = std::move(value);

@@ -59,6 +59,8 @@ class Importer {
   // Gives a layer's parameter or state the name and the values of a constant. Both must have the
   // same number of elements, and the values must be finite.
   void bind(const FileNode& node, LayerId layer, std::string_view key, const Constant& values);
+  // Gives a layer's parameter one number for all channels, which is not trained.
+  void keep(LayerId layer, std::string_view key, double number);
   // Records the value of a node's output for the nodes that read it. The first overload records the
   // unchanged output of a layer, the second any value.
   void give(const FileNode& node, LayerId layer, std::size_t output = 0);

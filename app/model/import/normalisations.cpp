@@ -1,6 +1,7 @@
 // Imports ONNX's normalisation operations.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -11,6 +12,11 @@ namespace {
 
 // Returns the decimal number that a float in a file stands for: 0.9, and not 0.8999999762.
 double as_written(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
+
+bool is_one_number(const Constant& constant) {
+  if (constant.is_integer || constant.size() == 0 || !std::isfinite(constant.at(0))) return false;
+  return std::ranges::all_of(*constant.reals, [&](float value) { return value == constant.reals->front(); });
+}
 
 double without_rounding(double value) { return std::round(value * 1e9) / 1e9; }
 
@@ -35,9 +41,19 @@ float epsilon_of(const FileNode& node) {
   return static_cast<float>(real_in(kNotNegative, node, "epsilon", 1e-5));
 }
 
+// Gives a norm its weight or bias, which is input `index`. A constant of the graph that is one
+// number for all channels is not trained: PyTorch writes it for a norm with affine=False.
+void bind_or_keep(Importer& importer, const FileNode& node, LayerId layer, const char* key,
+                  std::size_t index) {
+  const Constant& values = importer.constant(node, index);
+  const bool fits = values.size() == 1 || values.size() == importer.shape(layer)[1];
+  if (fits && values.name.empty() && is_one_number(values)) return importer.keep(layer, key, values.at(0));
+  importer.bind(node, layer, key, values);
+}
+
 void bind_affine(Importer& importer, const FileNode& node, LayerId layer) {
-  importer.bind(node, layer, "weight", importer.constant(node, 1));
-  importer.bind(node, layer, "bias", importer.constant(node, 2));
+  bind_or_keep(importer, node, layer, "weight", 1);
+  bind_or_keep(importer, node, layer, "bias", 2);
 }
 
 // Adds a layer norm over `axis` of the node's input, which must be the axis of the channels.
@@ -48,8 +64,16 @@ void give_layer_norm(Importer& importer, const FileNode& node, std::int64_t axis
     node.fail(
         fmt::format("normalises axis {} of {}, expected the channels alone", axis, to_string(input.dims())));
   const LayerNorm norm{epsilon_of(node)};
-  const LayerId layer = importer.give_elementwise(node, norm, &importer.constant(node, 1));
-  bind_affine(importer, node, layer);
+  const LayerId layer = importer.give_elementwise(node, norm, importer.optional_constant(node, 1));
+  // PyTorch writes no inputs for elementwise_affine=False, and no third one for bias=False.
+  if (node.has_input(1))
+    bind_or_keep(importer, node, layer, "weight", 1);
+  else
+    importer.keep(layer, "weight", 1);
+  if (node.has_input(2))
+    bind_or_keep(importer, node, layer, "bias", 2);
+  else
+    importer.keep(layer, "bias", 0);
 }
 
 void give_group_norm(Importer& importer, const FileNode& node, std::int64_t groups) {

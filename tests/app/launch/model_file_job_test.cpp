@@ -1,5 +1,8 @@
 // Tests jobs whose network is an ONNX file: training, the same bits on any number of ranks, and a
 // file that changes between runs.
+#include <array>
+
+#include "app/model/weights/safetensors.h"
 #include "tests/app/launch/train_job.h"
 #include "tests/app/model/import/model_maker.h"
 
@@ -71,6 +74,41 @@ TEST_F(ModelFileJob, RefusesAFileThatHasChangedAndNamesIt) {
     const Outcome refused = run(command(1, verb));
     EXPECT_EQ(refused.status, 1);
     EXPECT_NE(refused.text.find(file + ": not the network that "), std::string::npos) << refused.text;
+  }
+}
+
+// The file has a batch norm with affine=False. Files of weights must not hold its constants.
+TEST_F(ModelFileJob, GivesANormWithoutParametersNoneInItsFiles) {
+  ModelMaker maker({-1, 3, 32, 32});
+  const std::string ones = maker.constant("ones", {8}, 1), zeros = maker.constant("zeros", {8}, 0);
+  const std::string file =
+      write("constants.onnx", maker, maker.weight("conv.weight", {8, 3, 3, 3}), ones, zeros);
+  const Outcome trained = run(command(1, train("constants", "--steps 3", file)));
+  ASSERT_EQ(trained.status, 0) << trained.text;
+  EXPECT_NE(trained.text.find("parameters       306\n"), std::string::npos) << trained.text;
+  ASSERT_EQ(run(command(2, train("constants2", "--steps 3 --partition 2", file))).status, 0);
+  EXPECT_EQ(sha("constants2"), sha("constants"));
+  const auto exported = [&](const std::string& name) {
+    const Outcome written =
+        run(std::string(CONVOY_PROGRAM) + " export --checkpoint " + out("constants") + " --out " + out(name));
+    EXPECT_EQ(written.status, 0) << written.text;
+    return out(name);
+  };
+  const std::string weights = exported("constants.safetensors"), network = exported("constants2.onnx");
+  std::vector<std::string> names;
+  const app::SafetensorsFile stored(weights);
+  for (const app::FileTensor& tensor : stored.tensors()) names.push_back(tensor.name);
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"bn.num_batches_tracked", "bn.running_mean", "bn.running_var",
+                                             "conv.weight", "fc.bias", "fc.weight"}));
+  const std::string still = "--steps 1 --learning-rate 1e-30 --momentum 0 --freeze-batch-norm ";
+  for (const auto& [name, model, flags] : {std::array<std::string, 3>{"taken", file, "--init " + weights},
+                                           {"taken2", file, "--init " + out("constants/checkpoint/best.h5")},
+                                           {"taken3", network, ""}}) {
+    const Outcome taken = run(command(1, train(name, still + flags, model)));
+    EXPECT_EQ(taken.status, 0) << taken.text;
+    EXPECT_EQ(taken.text.find("not used"), std::string::npos) << taken.text;
+    EXPECT_EQ(sha(name), sha("constants")) << name;
   }
 }
 

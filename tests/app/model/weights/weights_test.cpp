@@ -103,6 +103,18 @@ TEST(Weights, ThatAreNotFiniteOrNegativeVariancesAreAnError) {
             "FILE: tensor 'bn.running_var': found -1 at index 0, expected variances of at least 0");
 }
 
+// A checkpoint holds constants of the network, too, but they stay as they are.
+TEST(Weights, LeaveConstantsAsTheyAre) {
+  Network network = small();
+  for (const char* key : {"weight", "bias"}) {
+    ParameterSpec& spec = network.parameter(2, key);
+    spec.constant = true;
+    spec.values = std::make_shared<const std::vector<float>>(2, 9.0f);
+  }
+  EXPECT_EQ(taken(network, weights_of_small()), (Rows{{"file", "FILE"}, {"taken", "5 of 5 tensors"}}));
+  EXPECT_EQ(*values_of(network, "bn.weight"), (std::vector<float>{9, 9}));
+}
+
 TEST(Weights, OfNoFittingNameAreAnError) {
   EXPECT_EQ(
       reason_without_match(small(), {weight("encoder.weight", {4})}),
