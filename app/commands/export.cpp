@@ -63,6 +63,7 @@ std::vector<TensorToWrite> tensors_of(const Network& network, std::int64_t steps
   for (const Layer& layer : network.layers()) {
     for (const auto* specs : {&layer.parameters, &layer.states})
       for (const ParameterSpec& spec : *specs) {
+        if (spec.constant) continue;
         TensorToWrite& tensor = tensors.emplace_back();
         tensor.name = spec.name;
         const kernels::Shape& shape = spec.shape_in_files();

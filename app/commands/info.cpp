@@ -45,8 +45,9 @@ nlohmann::json tensors_json(const Network& network) {
   for (const Layer& layer : network.layers())
     for (const bool trained : {true, false})
       for (const ParameterSpec& spec : trained ? layer.parameters : layer.states)
-        tensors.push_back(
-            {{"name", spec.name}, {"shape", shape_json(spec.shape_in_files())}, {"trained", trained}});
+        if (!spec.constant)
+          tensors.push_back(
+              {{"name", spec.name}, {"shape", shape_json(spec.shape_in_files())}, {"trained", trained}});
   return tensors;
 }
 
@@ -152,7 +153,7 @@ std::vector<LayerRow> layer_table(const Network& network) {
           row.forward_flops = op.flops(shapes);
         },
         layer.op);
-    for (const ParameterSpec& spec : layer.parameters) row.parameters += spec.shape.elements();
+    for (const ParameterSpec& spec : layer.parameters) row.parameters += spec.parameter_count();
     row.output_bytes = layer.output.elements() * static_cast<std::int64_t>(sizeof(float));
     rows.push_back(std::move(row));
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -55,6 +56,9 @@ class Prediction {
     run_on_all_ranks(ranks_, [&] { open_table(); });
     const StepMetrics sum = evaluation_.run([this](const EvaluatedBatch& batch) { write(batch); }, skip());
     run_on_all_ranks(ranks_, [&] {
+      if (!not_finite_.empty())
+        throw std::runtime_error(
+            fmt::format("{}: the probabilities of image {} are not finite", checkpoint_name(), not_finite_));
       if (table_) table_->finish();
     });
     const std::int64_t damaged = ranks_.all_reduce(damaged_.load(), comm::ReduceOp::sum, "damaged images");
@@ -181,6 +185,12 @@ class Prediction {
       const std::int64_t sample = all_samples_[row];
       if (sample < 0) continue;
       const auto top = std::span<const RankedClass>(all_ranked_).subspan(row * top_, top_);
+      // NaN is ranked last, and is the first class only if no class has a number.
+      if (!not_finite_.empty()) continue;
+      if (!std::isfinite(top[0].probability)) {
+        not_finite_ = files_ ? files_->name(sample) : fmt::format("{}", sample);
+        continue;
+      }
       files_ ? table_->add(files_->name(sample), top) : table_->add(sample, top);
       ++written_;
     }
@@ -216,6 +226,7 @@ class Prediction {
   std::vector<RankedClass> ranked_, all_ranked_;
   std::vector<std::int64_t> all_samples_;
   std::int64_t written_ = 0;
+  std::string not_finite_;  // the first image whose probabilities are not finite; known to rank 0
   std::atomic<std::int64_t> damaged_ = 0;
 };
 

@@ -17,6 +17,10 @@ bool Emitter::trains(std::initializer_list<std::string_view> keys) const {
   return std::ranges::any_of(keys, [&](std::string_view key) { return find(key).gradient >= 0; });
 }
 
+bool Emitter::frozen(std::initializer_list<std::string_view> keys) const {
+  return std::ranges::all_of(keys, [&](std::string_view key) { return find(key).spec.frozen(); });
+}
+
 TensorId Emitter::parameter_gradient(std::string_view key) {
   const TrainableParameter& found = find(key);
   if (found.gradient >= 0) return found.gradient;

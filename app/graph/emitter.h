@@ -45,7 +45,10 @@ class Emitter {
   // Returns whether at least one of these parameters is trained. Otherwise the layer need not
   // compute their gradients.
   bool trains(std::initializer_list<std::string_view> keys) const;
-  // Returns the tensor for a parameter's gradient. If the parameter is frozen but the kernel writes
+  // Returns whether all of these parameters are frozen. Constants of the network have no gradients,
+  // but are frozen only if a flag says so.
+  bool frozen(std::initializer_list<std::string_view> keys) const;
+  // Returns the tensor for a parameter's gradient. If the parameter has none but the kernel writes
   // its gradient anyway, this is a temporary tensor that no node reads.
   TensorId parameter_gradient(std::string_view key);
   TensorId state(std::string_view key) const;

@@ -64,7 +64,7 @@ class GraphBuilder {
       for (const ParameterSpec& spec : layer.parameters) {
         const TensorId tensor = add_tensor({spec.name, TensorRole::parameter, DType::f32, spec.shape});
         const TensorId gradient =
-            options_.training && !spec.frozen()
+            options_.training && spec.trained()
                 ? add_tensor({spec.name + ".gradient", TensorRole::gradient, DType::f32, spec.shape, tensor})
                 : -1;
         graph_.parameters.push_back({tensor, gradient, spec});

@@ -69,7 +69,7 @@ std::vector<ParameterSpec> Network::parameters() const {
 std::int64_t Network::parameter_count() const {
   std::int64_t count = 0;
   for (const Layer& layer : layers_)
-    for (const ParameterSpec& spec : layer.parameters) count += spec.shape.elements();
+    for (const ParameterSpec& spec : layer.parameters) count += spec.parameter_count();
   return count;
 }
 
@@ -105,7 +105,8 @@ Network without_unused(const Network& network) {
 void Network::reinitialise() {
   for (Layer& layer : layers_)
     for (auto* specs : {&layer.parameters, &layer.states})
-      for (ParameterSpec& spec : *specs) spec.values = nullptr;
+      for (ParameterSpec& spec : *specs)
+        if (!spec.constant) spec.values = nullptr;
 }
 
 ParameterSpec& Network::parameter(LayerId id, std::string_view key) {

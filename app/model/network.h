@@ -63,8 +63,8 @@ class Network {
   // for networks of the zoo.
   void set_file_structure(std::string text) { file_structure_ = std::move(text); }
   const std::string& file_structure() const { return file_structure_; }
-  // Removes the initial values that were read from a model file. The initializers then draw new
-  // ones.
+  // Removes the initial values that were read from a model file, except those of constants. The
+  // initializers then draw new ones.
   void reinitialise();
 
  private:

@@ -1,5 +1,7 @@
 #include "app/model/parameter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -25,6 +27,15 @@ std::uint64_t hash_of(std::string_view text) {
 }
 
 Initializer Initializer::he_normal(double fan) { return normal(std::sqrt(2.0 / fan)); }
+
+std::string fault_in(const ParameterSpec& spec, const std::vector<float>& values) {
+  const bool is_variance = spec.key == "running_var";
+  const auto wrong = std::ranges::find_if(
+      values, [&](float value) { return !std::isfinite(value) || (is_variance && value < 0); });
+  if (wrong == values.end()) return {};
+  return fmt::format("found {} at index {}, expected {}", *wrong, wrong - values.begin(),
+                     is_variance ? "variances of at least 0" : "finite numbers");
+}
 
 void initialize(const ParameterSpec& spec, std::uint64_t seed, float* values) {
   if (spec.values) {

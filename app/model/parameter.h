@@ -43,13 +43,24 @@ struct ParameterSpec {
   kernels::Shape file_shape = {};
   // The initial values from a model file in row-major order; null if the initializer draws them.
   std::shared_ptr<const std::vector<float>> values = nullptr;
+  // Whether the model file has a constant here and no parameter, as a norm of PyTorch's with
+  // affine=False has. A constant has no gradient, and files of weights do not hold it. `rate` only
+  // says whether its batch norm is frozen.
+  bool constant = false;
 
   const kernels::Shape& shape_in_files() const { return file_shape.rank() > 0 ? file_shape : shape; }
   bool frozen() const { return rate == 0; }
+  bool trained() const { return !constant && !frozen(); }
+  // Returns the number of elements that count as parameters of the network.
+  std::int64_t parameter_count() const { return constant ? 0 : shape.elements(); }
 };
 
 // Returns the FNV-1a hash. std::hash is not used because it may differ between standard libraries.
 std::uint64_t hash_of(std::string_view text);
+
+// Says what is wrong with values for a parameter or a statistic: numbers that are not finite, or
+// negative variances. Returns an empty text if nothing is wrong.
+std::string fault_in(const ParameterSpec& spec, const std::vector<float>& values);
 
 // Fills `values` in row-major order with spec.values, or with drawn numbers if spec.values is null.
 // A drawn number depends only on the seed, the parameter's name and the element's index, so it is

@@ -34,11 +34,21 @@ EvaluationResult result_of(const Evaluation& evaluation, const StepMetrics& sum)
           json_text(object)};
 }
 
+// Fails on all ranks if the loss is not finite. All ranks have the same sums.
+void require_finite(const Evaluation& evaluation, const StepMetrics& sum) {
+  run_on_all_ranks(evaluation.ranks(), [&] {
+    if (!std::isfinite(sum.loss()))
+      throw std::runtime_error(fmt::format("{}: the loss over {:.0f} test images is not finite",
+                                           evaluation.source(), sum.samples));
+  });
+}
+
 StepMetrics evaluate_with_report(Evaluation& evaluation, const std::vector<std::string>& classes,
                                  const std::string& folder) {
   ConfusionMatrix confusion(classes);
   const StepMetrics sum =
       evaluation.run([&](const EvaluatedBatch& batch) { confusion.add(batch.labels, batch.probabilities); });
+  require_finite(evaluation, sum);
   confusion.sum(evaluation.ranks());
   run_on_all_ranks(evaluation.ranks(), [&] {
     if (evaluation.ranks().rank() == 0) confusion.write(folder);
@@ -76,6 +86,7 @@ EvaluationResult evaluate(EvaluateOptions options, const comm::MpiEnvironment& e
   const StepMetrics sum = options.report.empty()
                               ? evaluation.run()
                               : evaluate_with_report(evaluation, dataset.info().classes, options.report);
+  require_finite(evaluation, sum);
   return ranks.rank() == 0 ? result_of(evaluation, sum) : EvaluationResult();
 }
 

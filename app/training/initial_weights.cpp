@@ -39,7 +39,7 @@ std::vector<Weight> weights_of_onnx(const ModelFile& file) {
   for (const Layer& layer : network->layers())
     for (const auto* specs : {&layer.parameters, &layer.states})
       for (const ParameterSpec& spec : *specs) {
-        if (!spec.values) continue;
+        if (!spec.values || spec.constant) continue;
         Weight& weight = weights.emplace_back();
         weight.name = spec.name;
         const Shape& shape = spec.shape_in_files();

@@ -52,8 +52,12 @@ const Rule* last_fitting(const std::vector<Rule>& rules, const std::string& name
 
 void check_fits(const std::vector<Rule>& rules, const std::vector<ParameterSpec>& parameters,
                 const std::string& network) {
+  // A pattern may freeze a constant, whose batch norm then is frozen, but cannot train it.
+  const auto fits = [](const Rule& rule, const ParameterSpec& spec) {
+    return rule.fits(spec.name) && (rule.rate == 0 || !spec.constant);
+  };
   for (const Rule& rule : rules)
-    if (std::ranges::none_of(parameters, [&](const ParameterSpec& spec) { return rule.fits(spec.name); }))
+    if (std::ranges::none_of(parameters, [&](const ParameterSpec& spec) { return fits(rule, spec); }))
       throw UsageError(fmt::format("{}: fits no parameter of {}, expected a pattern for names such as '{}'",
                                    rule.flag, network, parameters.back().name));
 }
@@ -75,11 +79,11 @@ int set_rates(Network& network, const TrainOptions& options) {
       const Rule* rule = last_fitting(rules, spec.name);
       const float rate = frozen_norm ? 0 : rule != nullptr ? rule->rate : 1;
       network.parameter(id, spec.key).rate = rate;
-      trains = trains || rate > 0;
+      trains = trains || (rate > 0 && !spec.constant);
       const auto freezes = [&](const Rule& other) {
         return other.flag.starts_with("--freeze") && other.fits(spec.name);
       };
-      if (rate > 0 && std::ranges::any_of(rules, freezes)) ++overridden;
+      if (rate > 0 && !spec.constant && std::ranges::any_of(rules, freezes)) ++overridden;
     }
   }
   if (!trains)

@@ -89,6 +89,8 @@ std::optional<int> number_between(std::string_view text, int low, int high) {
 void check_model(const TrainOptions& o) {
   require(o.drop_path >= 0 || o.drop_path == -1,
           fmt::format("--drop-path: found {}, expected a share in [0, 1), or -1", o.drop_path));
+  require(o.loss_weights.empty() || std::ranges::any_of(o.loss_weights, [](double w) { return w > 0; }),
+          "--loss-weights: found only zeros, which train nothing, expected a positive one");
   require(!o.reinitialise || is_model_file(o.model),
           fmt::format("--reinitialise: expected --model FILE.onnx, whose weights it replaces, found '{}'",
                       o.model));

@@ -59,7 +59,7 @@ class Trainer {
   // Returns the network with the outputs, the drop path and the parametrisation that the options
   // request.
   Network trained(Network network, const TrainOptions& options) const;
-  void prepare(Shape& shape);
+  int prepare(Shape& shape);
   StepOptions session_options(std::size_t shape) const;
   void compile_shapes();
   void check_members_fit() const;

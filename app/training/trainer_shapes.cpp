@@ -36,13 +36,13 @@ Network Trainer::trained(Network network, const TrainOptions& options) const {
 }
 
 // Sets which parameters are trained, how fast, and the initial values of --init.
-void Trainer::prepare(Shape& shape) {
+// Returns how many parameters a --freeze names but a --rate trains.
+int Trainer::prepare(Shape& shape) {
   const int overridden = set_rates(*shape.network, shape.options);
-  if (overridden > 0 && world_.rank() == 0)
-    spdlog::warn("--rate trains {} parameters that --freeze names, too", overridden);
   for (const ParameterSpec& spec : shape.network->parameters())
-    if (spec.frozen()) shape.frozen_parameters += spec.shape.elements();
+    if (spec.frozen()) shape.frozen_parameters += spec.parameter_count();
   shape.initial_weights = set_values(*shape.network, shape.options);
+  return overridden;
 }
 
 // Gives the network the values of --init. If there is none and the network has those of a model
@@ -68,6 +68,7 @@ void Trainer::make_shapes() {
   if (shapes.size() > 1 && host_.gate != nullptr)
     throw UsageError(fmt::format(
         "--members: found members of {} shapes, expected one shape in a job of convoy share", shapes.size()));
+  std::vector<std::pair<spdlog::level::level_enum, std::string>> notes;
   for (const std::vector<int>& members : shapes) {
     Shape& shape = shapes_.emplace_back();
     shape.members = members;
@@ -77,17 +78,21 @@ void Trainer::make_shapes() {
       shape.network.emplace(make_replica_network(shape.options));
       shape.structure_sha256 = structure_sha256(*shape.network);
       facts = facts_of(*shape.network);
-      if (world_.rank() == 0)
-        for (const std::string& note : shape.network->notes())
-          spdlog::info("{}: {}", shape.network->name(), note);
+      for (const std::string& note : shape.network->notes())
+        notes.emplace_back(spdlog::level::info, fmt::format("{}: {}", shape.network->name(), note));
       shape.network = trained(std::move(*shape.network), shape.options);
-      prepare(shape);
+      if (const int overridden = prepare(shape); overridden > 0)
+        notes.emplace_back(spdlog::level::warn,
+                           fmt::format("--rate trains {} parameters that --freeze names, too", overridden));
     });
     require_same_data(world_, shape.options.model, facts);
     if (!shape.options.init.empty() || is_model_file(shape.options.model))
       require_same_data(world_, shape.options.init.empty() ? shape.options.model : shape.options.init,
                         {{"SHA-256 of the weights", initial_weights_sha256(*shape.network)}});
   }
+  // All networks fit all flags now. A run that ends earlier prints its error alone.
+  if (world_.rank() == 0)
+    for (const auto& [level, note] : notes) spdlog::log(level, "{}", note);
   keep_own_members();
 }
 

@@ -21,7 +21,7 @@ Bytes convolutions() {
              {.lists = {{"strides", {2, 1}}, {"pads", {1, 1, 1, 1}}}});
   maker.node("BatchNormalization",
              {"c", maker.weight("n.w", {4}), maker.weight("n.b", {4}), maker.weight("n.m", {4}),
-              maker.weight("n.v", {4})},
+              maker.weight("n.var", {4})},
              "n");
   maker.node("Clip", {"n", maker.number("zero", 0), maker.number("six", 6)}, "k");
   maker.node("MaxPool", {"k"}, "m",

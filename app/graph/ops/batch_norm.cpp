@@ -22,7 +22,7 @@ kernels::BatchNormProblem BatchNorm::problem(const Emitter& emitter) const {
 
 // Returns whether the batch norm is frozen. A frozen batch norm normalises with its running
 // statistics in training, too, and does not change them.
-static bool is_frozen(const Emitter& emitter) { return !emitter.trains({"weight", "bias"}); }
+static bool is_frozen(const Emitter& emitter) { return emitter.frozen({"weight", "bias"}); }
 
 void BatchNorm::forward(Emitter& emitter) const {
   const auto norm = problem(emitter);

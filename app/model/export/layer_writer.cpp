@@ -74,6 +74,7 @@ std::string LayerWriter::parameter(std::string_view key, Dims dims) {
   const ParameterSpec& found = find(layer(), key);
   if (dims.empty()) dims = dims_of(found.shape);
   const bool is_state = std::ranges::find(layer().states, key, &ParameterSpec::key) != layer().states.end();
+  if (found.constant) return graph_.constant_node(part(found.key.c_str()), dims, values_of(found));
   if (!is_state) parameters_ += found.shape.elements();
   return graph_.constant(found.name, dims, values_of(found));
 }

@@ -13,12 +13,16 @@ onnx::AttributeProto& add(onnx::NodeProto& node, const char* attribute,
   return added;
 }
 
+void describe(onnx::TensorProto& tensor, const Dims& dims, onnx::TensorProto::DataType type) {
+  tensor.set_data_type(type);
+  for (const std::int64_t extent : dims) tensor.add_dims(extent);
+}
+
 onnx::TensorProto& add_tensor(onnx::GraphProto& graph, const std::string& name, const Dims& dims,
                               onnx::TensorProto::DataType type) {
   onnx::TensorProto& tensor = *graph.add_initializer();
   tensor.set_name(name);
-  tensor.set_data_type(type);
-  for (const std::int64_t extent : dims) tensor.add_dims(extent);
+  describe(tensor, dims, type);
   return tensor;
 }
 
@@ -57,6 +61,18 @@ std::string OnnxGraph::constant(const std::string& name, const Dims& dims, std::
 std::string OnnxGraph::constant(const std::string& name, const Dims& integers) {
   add_tensor(graph_, name, {std::ssize(integers)}, onnx::TensorProto::INT64)
       .set_raw_data(integers.data(), integers.size() * sizeof(std::int64_t));
+  return name;
+}
+
+std::string OnnxGraph::constant_node(const std::string& name, const Dims& dims,
+                                     std::span<const float> values) {
+  onnx::NodeProto& node = *graph_.add_node();
+  node.set_op_type("Constant");
+  node.set_name(name);
+  node.add_output(name);
+  onnx::TensorProto& tensor = *add(node, "value", onnx::AttributeProto::TENSOR).mutable_t();
+  describe(tensor, dims, onnx::TensorProto::FLOAT);
+  tensor.set_raw_data(values.data(), values.size_bytes());
   return name;
 }
 

@@ -40,6 +40,8 @@ class OnnxGraph {
   // constant() and scalar() add an initialiser to the graph and return its name.
   std::string constant(const std::string& name, const Dims& dims, std::span<const float> values);
   std::string constant(const std::string& name, const Dims& integers);
+  // Appends a Constant node, whose values no program trains, and returns the name of its output.
+  std::string constant_node(const std::string& name, const Dims& dims, std::span<const float> values);
   std::string scalar(const std::string& name, float value) { return constant(name, {}, {&value, 1}); }
   // Declares an input or output of the graph. The first extent is the batch size, which is left
   // variable.

@@ -69,11 +69,31 @@ bool is_gate_of(const Value& gate, const Value& image) {
          gate.view.has_order_of(image.view);
 }
 
+// Returns whether a value [N, C, 1, 1] has a global pool before it, with only layers of one input
+// between. Such a value has one pixel whatever the size of the images.
+bool is_pooled(const Importer& importer, LayerId layer) {
+  for (LayerId at = layer; at > 0;) {
+    const Layer& maker = importer.layers()[static_cast<std::size_t>(at)];
+    const auto* pool = std::get_if<Pool>(&maker.op);
+    if (pool != nullptr && pool->window[0] == 0) return true;
+    if (maker.inputs.size() != 1) return false;
+    at = maker.inputs[0];
+  }
+  return false;
+}
+
+// Returns whether `gate` must be the second term. If the images are so small that both terms are
+// [N, C, 1, 1], the gate is the one after a global pool. So the order of the terms, on which the
+// bits depend, is the same for all sizes of images.
+bool comes_second(const Importer& importer, const Value& gate, const Value& image) {
+  if (!is_gate_of(gate, image)) return false;
+  return gate.view != image.view || (is_pooled(importer, gate.layer) && !is_pooled(importer, image.layer));
+}
+
 void give_combined(Importer& importer, const FileNode& node, bool is_sum) {
   std::vector<Value> terms;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) terms.push_back(importer.activation(node, i));
-  if (terms.size() == 2 && terms[0].view != terms[1].view && is_gate_of(terms[0], terms[1]))
-    std::swap(terms[0], terms[1]);
+  if (terms.size() == 2 && comes_second(importer, terms[0], terms[1])) std::swap(terms[0], terms[1]);
   std::vector<LayerId> layers;
   for (const Value& term : terms) {
     const bool same = term.view == terms[0].view;

@@ -93,12 +93,17 @@ void Importer::read_input() {
   if (input.dims.size() != 4)
     throw std::runtime_error(fmt::format("input {}: found the shape {}, expected images [N, C, H, W]",
                                          input.name, to_string(input.dims)));
-  for (std::size_t axis = 1; axis < 4; ++axis)
+  // Some exporters write an open batch as 0.
+  if (input.dims[0] <= 0) input.dims[0] = kOpenBatch;
+  for (std::size_t axis = 1; axis < 4; ++axis) {
+    if (input.dims[axis] == 0)
+      throw std::runtime_error(fmt::format("input {}: found the shape {}, expected positive extents",
+                                           input.name, to_string(input.dims)));
     if (input.dims[axis] < 0)
       throw std::runtime_error(fmt::format(
           "input {}: its extent {} is dynamic, but only the batch may be: export it for images of one size",
           input.name, axis));
-  if (input.dims[0] < 0) input.dims[0] = kOpenBatch;
+  }
   elements_of(input.dims);
   network_.emplace(graph_.path, shape_of(input.dims));
   values_[input.name] = {std::nullopt, network_->input(), Arrangement(input.dims)};
@@ -260,6 +265,9 @@ void Importer::bind(const FileNode& node, LayerId layer, std::string_view key, c
   if (values.is_integer || values.size() != spec.shape.elements())
     node.fail(fmt::format("its {} has the shape {}, expected {}", key, to_string(values.dims),
                           spec.shape.to_string()));
+  if (const std::string fault = fault_in(spec, *values.reals); !fault.empty())
+    node.fail(fmt::format("its {}{}: {}", key, values.name.empty() ? "" : fmt::format(" '{}'", values.name),
+                          fault));
   if (!values.name.empty()) {
     const auto [owner, is_new] = claimed_.emplace(values.name, node.label());
     if (!is_new)
@@ -270,6 +278,14 @@ void Importer::bind(const FileNode& node, LayerId layer, std::string_view key, c
   const Dims& stored = values.name.empty() ? values.dims : values.stored;
   if (dims_of(spec.shape) != stored) spec.file_shape = shape_of(stored);
   spec.values = values.reals;
+}
+
+void Importer::keep(LayerId layer, std::string_view key, double number) {
+  ParameterSpec& spec = network_->parameter(layer, key);
+  const std::vector<float> values(static_cast<std::size_t>(spec.shape.elements()),
+                                  static_cast<float>(number));
+  spec.values = std::make_shared<const std::vector<float>>(values);
+  spec.constant = true;
 }
 
 void Importer::give(const FileNode& node, Value value, std::size_t output) {

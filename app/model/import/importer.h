@@ -49,14 +49,18 @@ class Importer {
   // Value::pad.
   Value unpadded_image(const FileNode& node, std::size_t index);
   Dims shape(LayerId layer) const;
+  // Returns the layers that were imported so far.
+  const std::vector<Layer>& layers() const { return network_->layers(); }
 
   // Appends a layer that reads the layers `inputs`. The layer is named after `weight` if that has a
   // name, else after the node.
   LayerId add(const FileNode& node, LayerOp op, std::vector<LayerId> inputs,
               const Constant* weight = nullptr);
   // Gives a layer's parameter or state the name and the values of a constant. Both must have the
-  // same number of elements.
+  // same number of elements, and the values must be finite.
   void bind(const FileNode& node, LayerId layer, std::string_view key, const Constant& values);
+  // Gives a layer's parameter one number for all channels, which is not trained.
+  void keep(LayerId layer, std::string_view key, double number);
   // Records the value of a node's output for the nodes that read it. The first overload records the
   // unchanged output of a layer, the second any value.
   void give(const FileNode& node, LayerId layer, std::size_t output = 0);

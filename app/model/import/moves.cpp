@@ -47,7 +47,8 @@ void give_range(Importer& importer, const FileNode& node, const Value& input, st
 // window of one pixel.
 void give_every(Importer& importer, const FileNode& node, std::int64_t axis, int step) {
   const LayerId image = importer.image(node, 0);
-  if (axis < 2) node.fail(fmt::format("takes every {}th channel or sample, which is not supported", step));
+  if (axis < 2)
+    node.fail(fmt::format("takes channels or samples in steps of {}, which is not supported", step));
   const std::array stride{axis == 2 ? step : 1, axis == 2 ? 1 : step};
   importer.give(node, importer.add(node, Pool{kernels::PoolKind::average, {1, 1}, stride}, {image}));
 }

@@ -55,7 +55,7 @@ FileNode node_of(const onnx::NodeProto& proto, std::size_t index, const std::fil
 FileInput input_of(const onnx::ValueInfoProto& proto) {
   FileInput input{proto.name(), {}};
   for (const auto& dim : proto.type().tensor_type().shape().dim())
-    input.dims.push_back(dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : -1);
+    input.dims.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1);
   return input;
 }
 
@@ -122,7 +122,9 @@ const T* find(const FileNode& node, const std::string& name, const char* kind) {
 std::int64_t elements_of(const Dims& dims) {
   std::int64_t count = 1;
   for (const std::int64_t extent : dims) {
-    if (extent < 0 || (extent > 0 && count > kMostElements / extent))
+    if (extent < 0)
+      throw std::runtime_error(fmt::format("found the shape {}, expected positive extents", to_string(dims)));
+    if (extent > 0 && count > kMostElements / extent)
       throw std::runtime_error(
           fmt::format("found the shape {}, expected at most {} elements", to_string(dims), kMostElements));
     count *= extent;

@@ -96,13 +96,18 @@ class Taker {
   const Layer& layer(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
 
   LayerId head_of(LayerId id) const {
-    while (layer(id).parameters.empty() && !layer(id).inputs.empty()) id = layer(id).inputs[0];
+    while (std::ranges::all_of(layer(id).parameters, &ParameterSpec::constant) && !layer(id).inputs.empty())
+      id = layer(id).inputs[0];
     return id;
   }
 
   void take(LayerId id, ParameterSpec& spec) {
-    ++expected_;
     const auto found = by_name_.find(spec.name);
+    if (spec.constant) {  // checkpoints hold it, but it stays as it is
+      if (found != by_name_.end()) used_[found->second] = true;
+      return;
+    }
+    ++expected_;
     if (found == by_name_.end()) return missing_.push_back(spec.name);
     used_[found->second] = true;
     const Weight& weight = weights_[found->second];
@@ -119,6 +124,8 @@ class Taker {
   }
 
   void set(ParameterSpec& spec, std::vector<float> values) {
+    if (const std::string fault = fault_in(spec, values); !fault.empty())
+      throw std::runtime_error(fmt::format("{}: tensor '{}': {}", options_.file, spec.name, fault));
     spec.values = std::make_shared<const std::vector<float>>(std::move(values));
     ++taken_;
   }

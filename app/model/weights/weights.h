@@ -42,7 +42,7 @@ using FitRows = std::vector<std::pair<std::string, std::string>>;
 //   - If the first convolution has another number of input channels, its channels are summed or
 //     repeated (adapt_channels()).
 // Returns which tensors were used and which were not. Throws std::runtime_error in one line that
-// names the file if no tensor fits.
+// names the file if no tensor fits, or if values are not finite.
 FitRows take_weights(Network& network, const std::vector<Weight>& weights, const WeightOptions& options);
 
 // Changes the head of each output of a network that has its values already: reorders its rows, or

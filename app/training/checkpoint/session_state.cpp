@@ -51,7 +51,7 @@ SessionState::SessionState(Session& session, const StepGraph& whole,
   for (const auto& [tensor, spec] : whole.states) statistics_.push_back({{spec.name, spec.shape}});
   for (const int index : whole.parameters_by_gradient()) {
     const ParameterSpec& spec = whole.parameters[index].spec;
-    if (spec.frozen()) continue;
+    if (!spec.trained()) continue;
     for (int state = 0; state < kernels::optimizer_states(optimizer); ++state)
       optimizer_.push_back({{fmt::format("{}.optimizer{}", spec.name, state), spec.shape}});
   }

@@ -23,8 +23,7 @@ void ConfusionMatrix::add(std::span<const std::int32_t> labels, std::span<const 
     if (labels[row] < 0) continue;
     RankedClass best;
     rank_classes(probabilities.subspan(row * classes, classes), {&best, 1});
-    if (std::isnan(best.probability))
-      throw std::runtime_error("--report: the network's output is not a number, expected probabilities");
+    if (std::isnan(best.probability)) continue;
     ++counts_[static_cast<std::size_t>(labels[row]) * classes + static_cast<std::size_t>(best.number)];
   }
 }

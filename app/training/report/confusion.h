@@ -16,8 +16,8 @@ class ConfusionMatrix {
   explicit ConfusionMatrix(std::vector<std::string> classes);
 
   // Counts the predictions for the images that have a label. A negative label means that the image
-  // has none. `probabilities` is [images, classes]. Throws std::runtime_error if a probability of
-  // an image with a label is NaN.
+  // has none. `probabilities` is [images, classes]. Images whose probabilities are NaN are not
+  // counted; the loss, which is then NaN, must be checked on all ranks.
   void add(std::span<const std::int32_t> labels, std::span<const float> probabilities);
   // Adds the counts of all ranks on rank 0. Collective.
   void sum(const comm::Communicator& ranks);

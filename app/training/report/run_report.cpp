@@ -79,8 +79,8 @@ std::int64_t RunReport::parameter_count(const Session& session) const {
   if (plan_.partition)
     for (const StageSummary& part : plan_.partition->stages) parameters += part.parameters;
   else
-    for (const PersistentTensor& tensor : session.memory().parameters())
-      parameters += tensor.desc.shape.elements();
+    for (const TrainableParameter& parameter : session.steps().main().graph.parameters)
+      parameters += parameter.spec.parameter_count();
   return parameters;
 }
 

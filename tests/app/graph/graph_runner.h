@@ -70,7 +70,7 @@ class GraphRunner {
   std::map<std::string, std::vector<float>> gradients() const {
     std::map<std::string, std::vector<float>> all;
     for (const TrainableParameter& parameter : graph().parameters)
-      all[parameter.spec.name] = read(parameter.gradient);
+      if (parameter.gradient >= 0) all[parameter.spec.name] = read(parameter.gradient);
     return all;
   }
   // Returns whether no kernel wrote before the arena or after it.

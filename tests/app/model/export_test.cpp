@@ -55,6 +55,26 @@ TEST_F(OnnxExport, KeepsAllOutputsAndCountsTheParameters) {
   EXPECT_NO_THROW(file.require_trainable());
 }
 
+// The values of a norm without parameters must not become parameters of the file.
+TEST_F(OnnxExport, WritesConstantsAsConstants) {
+  ModelMaker maker({2, 3, 8, 8});
+  const std::string ones = maker.constant("ones", {3}, 1), zeros = maker.constant("zeros", {3}, 0);
+  maker.node("BatchNormalization",
+             {"x", ones, zeros, maker.weight("bn.running_mean", {3}), maker.weight("bn.running_var", {3})},
+             "b");
+  maker.node("InstanceNormalization", {"b", ones, zeros}, "i");
+  maker.classify("i", 3);
+  const Network network = maker.network();
+  EXPECT_EQ(write_onnx(path, network, {}), network.parameter_count());
+  for (const auto& [name, values] : onnx_import::read_onnx_file(path).initialisers)
+    EXPECT_TRUE(name.find('/') != std::string::npos || name.starts_with("fc.") ||
+                name.starts_with("bn.running"))
+        << name;
+  const Network read = ModelFile(path).network({2, 3, 8, 8}, 3);
+  EXPECT_EQ(read.parameter_count(), network.parameter_count());
+  EXPECT_EQ(values_of(read).size(), values_of(network).size());
+}
+
 TEST_F(OnnxExport, SaysThatBatchNormsAreFolded) {
   const Network network = two_heads();
   const std::int64_t parameters = write_onnx(path, network, {.fold_batch_norm = true, .metadata = {}});

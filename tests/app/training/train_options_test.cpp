@@ -116,6 +116,12 @@ TEST(TrainOptions, RangesAreStated) {
             "--classes: found '1', expected a whole number from 2 to 16777216");
 }
 
+TEST(TrainOptions, LossWeightsTrainSomething) {
+  EXPECT_EQ(error_of(with({"--loss-weights", "0,0"})),
+            "--loss-weights: found only zeros, which train nothing, expected a positive one");
+  EXPECT_EQ(error_of(with({"--loss-weights", "0,0.5"})), "");
+}
+
 TEST(TrainOptions, ChoicesNameTheNearest) {
   EXPECT_EQ(
       error_of(with({"--schedule", "cosin"})),

@@ -75,7 +75,7 @@ TEST_F(ImportedModel, SumsOrRepeatsTheChannelsOfItsFirstConvolution) {
 TEST_F(ImportedModel, RefusesOtherChannelsWithoutAFirstConvolution) {
   maker.node(
       "BatchNormalization",
-      {"x", maker.weight("a", {3}), maker.weight("b", {3}), maker.weight("c", {3}), maker.weight("d", {3})},
+      {"x", maker.weight("a", {3}), maker.weight("b", {3}), maker.weight("c", {3}), maker.weight("var", {3})},
       "n");
   maker.classify("n", 3);
   const ModelFile file(maker.parse());

@@ -67,11 +67,30 @@ class ModelMaker {
     return node(op, inputs, output, {});
   }
 
-  // Adds an initialiser with small values, which repeat after 17 elements. Returns its name.
+  // Adds an initialiser with small values, which repeat after 17 elements. They are positive if the
+  // name is that of a variance. Returns its name.
   std::string weight(const std::string& name, const Dims& dims) {
+    const float first = name.ends_with("var") ? 0.05f : -0.05f;
     onnx::TensorProto* tensor = initialiser(name, dims, onnx::TensorProto::FLOAT);
     for (std::int64_t i = 0, count = elements_of(dims); i < count; ++i)
-      tensor->add_float_data(0.01f * static_cast<float>(i % 17) - 0.05f);
+      tensor->add_float_data(0.01f * static_cast<float>(i % 17) + first);
+    return name;
+  }
+  // Adds an initialiser whose values are all `value`. Returns its name.
+  std::string filled(const std::string& name, const Dims& dims, float value) {
+    onnx::TensorProto* tensor = initialiser(name, dims, onnx::TensorProto::FLOAT);
+    for (std::int64_t i = 0, count = elements_of(dims); i < count; ++i) tensor->add_float_data(value);
+    return name;
+  }
+  // Adds a Constant node whose values are `first`, `first + step`, … Returns its output's name.
+  std::string constant(const std::string& name, const Dims& dims, float first, float step = 0) {
+    node("Constant", {}, name);
+    onnx::NodeProto& made = *graph().mutable_node(graph().node_size() - 1);
+    onnx::TensorProto& tensor = *attribute(made, "value", onnx::AttributeProto::TENSOR)->mutable_t();
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    for (const std::int64_t extent : dims) tensor.add_dims(extent);
+    for (std::int64_t i = 0, count = elements_of(dims); i < count; ++i)
+      tensor.add_float_data(first + step * static_cast<float>(i));
     return name;
   }
   std::string number(const std::string& name, float value) {

@@ -171,6 +171,8 @@ NETWORKS = {
     "relu6_swish": (lambda: net(Lambda(relu6_swish, conv(3, 6), conv(6, 6)), head(6)), 12, 13),
     "gates": (lambda: net(conv(3, 8), nn.ReLU(), Gate(8, nn.Sigmoid()), conv(8, 8), Gate(8, nn.Hardsigmoid()), head(8)), 12, 13),
     "group_norm": (lambda: net(conv(3, 8), nn.GroupNorm(2, 8), nn.ReLU(), conv(8, 6), nn.InstanceNorm2d(6, affine=True), nn.ReLU(), head(6)), 12, 13),
+    "norms_of_no_parameters": (lambda: net(conv(3, 8), nn.BatchNorm2d(8, affine=False), nn.SiLU(), conv(8, 8), nn.GroupNorm(2, 8, affine=False), nn.ReLU(),
+                                           conv(8, 6, bias=False), nn.InstanceNorm2d(6), nn.ReLU(), head(6)), 12, 13),
     "layer_norm_2d": (lambda: net(conv(3, 8), LayerNorm2d(8), nn.ReLU(), head(8)), 12, 13),
     "layer_norm_flat": (lambda: net(conv(3, 8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(8), nn.Linear(8, 5)), 12, 13),
     "permuted": (lambda: net(conv(3, 8), Lambda(permuted, nn.LayerNorm(8), nn.Linear(8, 12), nn.Linear(12, 8)), head(8)), 12, 17),

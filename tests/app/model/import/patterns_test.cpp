@@ -36,6 +36,25 @@ class Patterns : public testing::Test {
 
 using kernels::ActivationKind;
 
+// The order of the terms decides the bits, so it must not depend on the size of the images. If they
+// have one pixel, both terms have the same shape.
+TEST_F(Patterns, AGateIsTheSecondTermForImagesOfEverySize) {
+  for (const std::int64_t side : {8, 1})
+    for (const char* op : {"Mul", "Add"})
+      for (const bool gate_first : {true, false}) {
+        maker = ModelMaker({2, 6, side, side});
+        maker.node("Relu", {"x"}, "image");
+        maker.node("GlobalAveragePool", {"image"}, "average");
+        maker.node("Sigmoid", {"average"}, "gate");
+        maker.node(op,
+                   gate_first ? std::vector<std::string>{"gate", "image"}
+                              : std::vector<std::string>{"image", "gate"},
+                   "product");
+        maker.classify("product", 6);
+        EXPECT_EQ(maker.network().layers()[4].inputs, (std::vector<LayerId>{1, 3})) << op << " " << side;
+      }
+}
+
 TEST_F(Patterns, AProductWithItsSigmoidIsSilu) {
   maker.node("Sigmoid", {"x"}, "s");
   EXPECT_EQ(layers_to(mul("s", "x", "a")), "activation");

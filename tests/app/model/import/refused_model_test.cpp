@@ -12,6 +12,19 @@ TEST_F(ImportedModel, RefusesDynamicImages) {
       "input x: its extent 2 is dynamic, but only the batch may be: export it for images of one size");
 }
 
+TEST_F(ImportedModel, RefusesExtentsThatAreNotPositive) {
+  maker = ModelMaker({0, 3, 0, 8});
+  conv_net();
+  expect_error("input x: found the shape 2x3x0x8, expected positive extents");
+  maker = ModelMaker({2, 3, 8, 8});
+  conv_net();
+  maker.graph().mutable_initializer(0)->set_dims(0, -4);
+  expect_error("tensor conv.weight: found the shape -4x3x3x3, expected positive extents");
+  maker = ModelMaker({0, 3, 8, 8});
+  conv_net();
+  EXPECT_EQ(maker.error(), "") << "an open batch";
+}
+
 TEST_F(ImportedModel, RefusesWhatIsNotAClassifierOfImages) {
   maker.node("Relu", {"x"}, "y");
   expect_error("output y: found the shape 2x3x8x8, expected logits [N, classes]");
@@ -123,6 +136,15 @@ TEST_F(ImportedModel, RefusesConstantsThatAreNoWeights) {
   expect_refused("Div", {"x", maker.number("zero", 0)},
                  "has the constant 0, which gives results that are not finite");
   expect_refused("Div", {maker.number("one", 1), "x"}, "divides a constant, which is not supported");
+}
+
+TEST_F(ImportedModel, RefusesStepsAlongTheChannels) {
+  maker.node("Slice",
+             {"x", maker.integers("starts", {0}), maker.integers("ends", {3}), maker.integers("axes", {1}),
+              maker.integers("steps", {2})},
+             "s");
+  maker.classify("s", 2);
+  expect_error("node the_s (Slice): takes channels or samples in steps of 2, which is not supported");
 }
 
 TEST_F(ImportedModel, SaysHowToLeaveOutInceptionsTransform) {

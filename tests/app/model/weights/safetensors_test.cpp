@@ -50,8 +50,11 @@ TEST(Safetensors, RefusesWhatTheFormatForbids) {
   short_file[6] = std::byte{1};
   EXPECT_NE(refusal(short_file).find("found a header of 281474976710856 bytes"), std::string::npos);
   EXPECT_EQ(with(one(R"("F31")", "[2]", "[0,8]")),
-            R"(tensor 'w': found dtype "F31", expected one such as F32)");
-  EXPECT_EQ(with(one("7", "[2]", "[0,8]")), "tensor 'w': found dtype 7, expected one such as F32");
+            R"(tensor 'w': found dtype "F31", expected F32, F16, BF16, F64, an integer or BOOL)");
+  EXPECT_EQ(with(one(R"("F8_E4M3")", "[2]", "[0,8]")),
+            R"(tensor 'w': found dtype "F8_E4M3", expected F32, F16, BF16, F64, an integer or BOOL)");
+  EXPECT_EQ(with(one("7", "[2]", "[0,8]")),
+            "tensor 'w': found dtype 7, expected F32, F16, BF16, F64, an integer or BOOL");
   EXPECT_EQ(with(one(R"("F32")", "[-2]", "[0,8]")), "tensor 'w': shape: found -2, expected a whole number");
   EXPECT_EQ(with(one(R"("F32")", "[2.5]", "[0,8]")), "tensor 'w': shape: found 2.5, expected a whole number");
   EXPECT_EQ(with(one(R"("F32")", "2", "[0,8]")), "tensor 'w': found no list of at most 16 extents in shape");

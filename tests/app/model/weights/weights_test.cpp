@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -89,6 +90,29 @@ std::string reason_without_match(Network network, const std::vector<Weight>& wei
   } catch (const std::runtime_error& error) {
     return error.what();
   }
+}
+
+TEST(Weights, ThatAreNotFiniteOrNegativeVariancesAreAnError) {
+  std::vector<Weight> weights = weights_of_small();
+  weights[0].values = [] { return std::vector<float>{1, 2, 3, 4, std::nanf(""), 6}; };
+  EXPECT_EQ(reason_without_match(small(), weights),
+            "FILE: tensor 'conv.weight': found nan at index 4, expected finite numbers");
+  weights = weights_of_small();
+  weights[4] = weight("bn.running_var", {2}, -1);
+  EXPECT_EQ(reason_without_match(small(), weights),
+            "FILE: tensor 'bn.running_var': found -1 at index 0, expected variances of at least 0");
+}
+
+// A checkpoint holds constants of the network, too, but they stay as they are.
+TEST(Weights, LeaveConstantsAsTheyAre) {
+  Network network = small();
+  for (const char* key : {"weight", "bias"}) {
+    ParameterSpec& spec = network.parameter(2, key);
+    spec.constant = true;
+    spec.values = std::make_shared<const std::vector<float>>(2, 9.0f);
+  }
+  EXPECT_EQ(taken(network, weights_of_small()), (Rows{{"file", "FILE"}, {"taken", "5 of 5 tensors"}}));
+  EXPECT_EQ(*values_of(network, "bn.weight"), (std::vector<float>{9, 9}));
 }
 
 TEST(Weights, OfNoFittingNameAreAnError) {
