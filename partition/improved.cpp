@@ -70,11 +70,13 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
   return start;
 }
 
-Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
+// Looks through all schedules that are not longer than the best candidate. `complete` becomes true
+// if it has examined all of them.
+Partitioner::Entry Partitioner::searched_exactly(const Candidate& best, bool& complete) const {
   constexpr std::int64_t kSteps = 2'000'000;
   const Clock::time_point begin = Clock::now();
-  const ExactSearch found =
-      search_exactly(cost_, units_, std::numeric_limits<Nanoseconds>::max(), kSteps, deadline());
+  const Nanoseconds shorter_than = best.fits ? best.makespan + 1 : std::numeric_limits<Nanoseconds>::max();
+  const ExactSearch found = search_exactly(cost_, units_, shorter_than, kSteps, deadline());
   complete = found.complete;
   Entry entry;
   entry.candidate.algorithm = Algorithm::kImprove;

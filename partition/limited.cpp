@@ -63,8 +63,9 @@ Bytes Partitioner::largest_peak(const Simulation& simulation) const {
   return std::llround(share * static_cast<double>(largest_limit()));
 }
 
-// Places the graph on the same machine without memory limits. If time is short, takes a quarter of
-// it. Otherwise the placement takes less than half of the time of all searches.
+// Places the graph on the same machine without memory limits, with the same searches as if there
+// were none. So if its placement fits, limits never make a schedule longer. If time is short, takes
+// a quarter of it. Otherwise the placement takes less than half of the time of all searches.
 PartitionResult Partitioner::without_limits() const {
   Machine machine = cost_.machine();
   for (DeviceIndex device = 0; device < machine.device_count(); ++device)
@@ -74,7 +75,7 @@ PartitionResult Partitioner::without_limits() const {
   if (options.time_limit)
     options.time_limit =
         std::chrono::duration<double>(left()) / (ample_time(search_limits(), kClimb) ? 2 : 4);
-  return Partitioner(cost, options).run_with(Rounds::kNone);
+  return Partitioner(cost, options).run_with(Rounds::kShort);
 }
 
 // Returns the placement with its own order or with that of list scheduling, whichever gives the
@@ -233,6 +234,10 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
     const PartitionResult open = without_limits();
     consider(*open.placement);
     counts = open.improvement;
+    if (at_bound(entry.candidate)) {
+      entry.candidate.seconds = seconds_since(begin);
+      return entry;
+    }
     // Skip the ladder if the limits are far above the peak of a schedule without limits: they
     // hardly matter then.
     constexpr double kAmple = 2;

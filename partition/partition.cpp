@@ -48,8 +48,10 @@ PartitionResult Partitioner::run() {
   const auto proof =
       std::find_if(entries.begin(), entries.end(), [](const Entry& entry) { return entry.proven; });
   if (proof == entries.end() && options_.algorithm == Algorithm::kImprove &&
-      !at_bound(best_of()->candidate) && small_enough(cost_.graph(), units_, cost_.device_count()))
-    entries.push_back(searched_exactly(complete));
+      !at_bound(best_of()->candidate) && small_enough(cost_.graph(), cost_.device_count())) {
+    entries.push_back(searched_exactly(best_of()->candidate, complete));
+    result.complete_search = complete ? CompleteSearch::kDone : CompleteSearch::kGaveUp;
+  }
   if (proof == entries.end() && !best_of()->candidate.fits && !complete)
     entries.push_back(made_to_fit(entries));
   if (!best_of()->candidate.fits) {
@@ -63,7 +65,7 @@ PartitionResult Partitioner::run() {
   }
   if (options_.algorithm == Algorithm::kImprove && best_of()->candidate.fits &&
       !at_bound(best_of()->candidate) && !complete)
-    entries.push_back(any_repaired(entries) || (small() && cost_.machine().limited())
+    entries.push_back(cost_.machine().limited() && (small() || any_repaired(entries))
                           ? improved_under_limits(entries, result.improvement)
                           : improved(entries, result.improvement));
   Entry& best = *best_of();

@@ -55,12 +55,17 @@ struct Candidate {
   double seconds = 0;
 };
 
+// Whether all schedules were examined, as is tried for small graphs. kGaveUp: the search reached the
+// limit of its work or the time limit before.
+enum class CompleteSearch { kNotTried, kDone, kGaveUp };
+
 struct PartitionResult {
   std::optional<Placement> placement;  // empty if no placement fits
   // If no placement fits: a proof of this, or the attempt that came closest to the limits.
   std::string reason;
-  bool proven = false;                          // whether `reason` is a proof
-  bool optimal = false;                         // whether no shorter placement exists
+  bool proven = false;   // whether `reason` is a proof
+  bool optimal = false;  // whether no shorter placement exists
+  CompleteSearch complete_search = CompleteSearch::kNotTried;
   Simulation simulation;                        // simulation of `placement`
   Algorithm algorithm = Algorithm::kOneDevice;  // the algorithm that made `placement`
   Nanoseconds lower_bound = 0;

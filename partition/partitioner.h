@@ -49,7 +49,7 @@ class Partitioner {
   Entry make(Algorithm algorithm) const;
   std::vector<Entry> make_all() const;
   Entry made_to_fit(const std::vector<Entry>& entries) const;
-  Entry searched_exactly(bool& complete) const;
+  Entry searched_exactly(const Candidate& best, bool& complete) const;
   bool at_bound(const Candidate& candidate) const {
     return candidate.fits && candidate.makespan <= lower_bound_;
   }

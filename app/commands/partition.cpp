@@ -49,12 +49,26 @@ nlohmann::json candidate_summary(const std::vector<Candidate>& candidates) {
   return list;
 }
 
+const char* complete_search_name(CompleteSearch search) {
+  switch (search) {
+    case CompleteSearch::kNotTried:
+      return "not tried";
+    case CompleteSearch::kDone:
+      return "done";
+    case CompleteSearch::kGaveUp:
+      break;
+  }
+  return "gave up";
+}
+
 void print_candidates(const PartitionResult& result) {
   fmt::print("\n{:<12} {:>16} {:>10}\n", "algorithm", "makespan µs", "seconds");
   for (const Candidate& candidate : result.candidates)
     fmt::print("{:<12} {:>15} {:>10.3f}{}\n", algorithm_name(candidate.algorithm),
                candidate.fits ? fmt::format("{:.1f}", micros(candidate.makespan)) : "does not fit",
                candidate.seconds, candidate.algorithm == result.algorithm ? "  <- taken" : "");
+  if (result.complete_search == CompleteSearch::kGaveUp && !result.optimal)
+    fmt::print("\nThe complete search gave up, so a shorter placement may exist.\n");
 }
 
 PartitionOptions options_from(const PartitionFlags& flags) {
@@ -69,10 +83,12 @@ PartitionOptions options_from(const PartitionFlags& flags) {
 
 void report_misfit(const PartitionFlags& flags, const PartitionResult& result) {
   if (flags.output.json)
-    fmt::print("{}\n", json_text(nlohmann::json{{"graph", flags.input.graph},
-                                                {"feasible", false},
-                                                {"proven", result.proven},
-                                                {"reason", result.reason}}));
+    fmt::print("{}\n",
+               json_text(nlohmann::json{{"graph", flags.input.graph},
+                                        {"feasible", false},
+                                        {"proven", result.proven},
+                                        {"complete_search", complete_search_name(result.complete_search)},
+                                        {"reason", result.reason}}));
   throw std::runtime_error(fmt::format(
       "{}: {}: {}", flags.input.graph,
       result.proven ? "does not fit the devices" : "no placement was found that fits, which proves nothing",
@@ -135,6 +151,7 @@ void run_partition(const PartitionFlags& flags) {
     ::getrusage(RUSAGE_SELF, &usage);
     summary["peak_rss_bytes"] = std::int64_t{usage.ru_maxrss} * 1024;
     summary["optimal"] = result.optimal;
+    summary["complete_search"] = complete_search_name(result.complete_search);
     summary["algorithm"] = algorithm_name(result.algorithm);
     summary["candidates"] = candidate_summary(result.candidates);
     summary["moves"] = {{"tried", result.improvement.tried}, {"accepted", result.improvement.accepted}};

@@ -16,7 +16,7 @@ struct ExactSearch {
 };
 
 // Returns whether a graph is small enough for search_exactly().
-bool small_enough(const TaskGraph& graph, const Units& units, DeviceIndex devices);
+bool small_enough(const TaskGraph& graph, DeviceIndex devices);
 
 // Searches for a schedule shorter than `shorter_than`, with the simulator's rules (including
 // contention and memory). Stops when all schedules were examined, after `steps` choices, or at the

@@ -114,5 +114,38 @@ TEST(SecondSearch, KeepsLimitsAndPins) {
   }
 }
 
+// The schedule found without limits must be found under every limit that its memory keeps.
+TEST(LooseLimits, NeverLengthenTheSchedule) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    const TaskGraph graph = testing::random_graph(seed, {.nodes = 40, .edge_share = 0.1});
+    Machine machine = Machine::uniform(3, {100'000, 5});
+    PartitionOptions options;
+    options.search_work = 3'000'000;
+    const PartitionResult open = partition_graph(CostModel(graph, machine), options);
+    Bytes peak = 0;
+    for (const DeviceUse& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
+    for (DeviceIndex device = 0; device < 3; ++device) machine.device(device).memory_limit = peak;
+    const PartitionResult limited = partition_graph(CostModel(graph, machine), options);
+    ASSERT_TRUE(limited.placement);
+    EXPECT_LE(limited.simulation.makespan, open.simulation.makespan) << "seed " << seed;
+  }
+}
+
+// If the search without limits reaches the lower bound with little memory, nothing else is tried.
+TEST(LooseLimits, EndAtTheLowerBound) {
+  std::vector<Nanoseconds> times;
+  for (int node = 0; node < 40; ++node) times.push_back(10 + 7 * node % 13);
+  const TaskGraph graph = testing::graph_of(times, {});
+  Machine machine = Machine::uniform(3, {1000, 5});
+  PartitionOptions options;
+  options.search_work = 3'000'000;
+  const PartitionResult open = partition_graph(CostModel(graph, machine), options);
+  ASSERT_EQ(open.simulation.makespan, open.lower_bound);
+  for (DeviceIndex device = 0; device < 3; ++device) machine.device(device).memory_limit = 1000;
+  const PartitionResult limited = partition_graph(CostModel(graph, machine), options);
+  EXPECT_EQ(limited.simulation.makespan, open.lower_bound);
+  EXPECT_EQ(limited.improvement.tried, open.improvement.tried);
+}
+
 }  // namespace
 }  // namespace convoy::partition

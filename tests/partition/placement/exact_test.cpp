@@ -167,5 +167,46 @@ TEST(Exact, MakespansFallWithTheLimit) {
   }
 }
 
+// Twelve nodes without edges on three devices: 402 µs is a third of all times. Limits of 12,000 to
+// 60,000 bytes allow that, and the last one even everything on one device.
+TEST(Exact, SearchesTwelveNodesOnThreeDevices) {
+  constexpr Nanoseconds kTimes[] = {91, 133, 118, 124, 77, 105, 80, 104, 65, 130, 123, 56};
+  constexpr Bytes kOutput[] = {5, 1, 5, 9, 1, 1, 9, 9, 9, 1, 5, 1};
+  TaskGraphBuilder builder;
+  for (NodeIndex id = 0; id < 12; ++id) {
+    TaskNode node;
+    node.id = id, node.time = 1000 * kTimes[id], node.output_bytes = 1000 * kOutput[id];
+    node.resident_bytes = id == 9 || id == 10 ? 3000 : id == 5 ? 1000 : 0;
+    builder.add_node(node);
+  }
+  const TaskGraph graph = builder.build();
+  for (const Bytes limit : {kUnlimited, Bytes{12'000}, Bytes{30'000}, Bytes{60'000}}) {
+    const PartitionResult result =
+        partition_graph(CostModel(graph, Machine::uniform(3, {25'000, 0.1}, limit)), {});
+    ASSERT_TRUE(result.placement);
+    EXPECT_EQ(result.simulation.makespan, 402'000) << "limit " << limit;
+    EXPECT_TRUE(result.optimal);
+    EXPECT_NE(result.complete_search, CompleteSearch::kGaveUp);
+  }
+}
+
+// A complete search that has no time left must not be taken for one that found nothing.
+TEST(Exact, SaysThatItGaveUp) {
+  int done = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const TaskGraph graph = graph_with_sizes(seed, 12);
+    const Machine machine = Machine::uniform(4, {5000, 0.1});
+    const CostModel cost(graph, machine);
+    PartitionOptions options;
+    if (partition_graph(cost, options).complete_search != CompleteSearch::kDone) continue;
+    ++done;
+    options.time_limit = std::chrono::seconds(0);
+    const PartitionResult result = partition_graph(cost, options);
+    EXPECT_EQ(result.complete_search, CompleteSearch::kGaveUp) << "seed " << seed;
+    EXPECT_FALSE(result.optimal) << "seed " << seed;
+  }
+  EXPECT_GE(done, 2);
+}
+
 }  // namespace
 }  // namespace convoy::partition
