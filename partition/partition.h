@@ -55,8 +55,8 @@ struct Candidate {
   double seconds = 0;
 };
 
-// Whether all schedules were examined, as is tried for small graphs. kGaveUp: the search reached the
-// limit of its work or the time limit before.
+// Whether all schedules were examined, as is tried for small graphs. kGaveUp: the search reached
+// the limit of its work or the time limit before.
 enum class CompleteSearch { kNotTried, kDone, kGaveUp };
 
 struct PartitionResult {

@@ -1,6 +1,6 @@
 // Checks the end of an archive, which libarchive does not do: it accepts a tar file that is cut off
-// between two entries. It also reads a zip file whose table at the end is cut off, but then gives no
-// symbolic links.
+// between two entries. It also reads a zip file whose table at the end is cut off, but then gives
+// no symbolic links.
 #pragma once
 
 #include <cstdint>

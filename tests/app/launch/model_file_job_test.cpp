@@ -1,5 +1,6 @@
 // Tests jobs whose network is an ONNX file: training, the same bits on any number of ranks, and a
 // file that changes between runs.
+#include <algorithm>
 #include <array>
 
 #include "app/model/weights/safetensors.h"

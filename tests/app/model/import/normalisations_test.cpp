@@ -1,4 +1,5 @@
 // Tests the import of norms: which of their inputs are parameters, and which values are refused.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
