@@ -28,18 +28,23 @@ static_assert(std::atomic<const char*>::is_always_lock_free);
 // create, rename or remove a file at this moment.
 std::atomic<bool> ending{false};
 std::atomic<int> changing{0};
+thread_local int changing_here = 0;  // 1 if this thread is one of them
 
 // While an object exists, its thread may change files and `partial_files`. If the process ends, the
 // constructor waits for that.
 class Change {
  public:
   Change() {
+    ++changing_here;
     ++changing;
     if (!ending) return;
     --changing;
     for (;;) ::pause();
   }
-  ~Change() { --changing; }
+  ~Change() {
+    --changing;
+    --changing_here;
+  }
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
 };
@@ -132,9 +137,9 @@ void AtomicFile::commit(Sync durably) {
 // May call only functions that are safe in signal handlers.
 extern "C" void end_cleanly(int signal) {
   ending = true;
-  // Let other threads finish what they change. This thread may itself be changing something.
+  // Let other threads finish what they change, for at most 5 s.
   const timespec turn{0, 1'000'000};
-  for (int turns = 0; changing > 0 && turns < 20; ++turns) ::nanosleep(&turn, nullptr);
+  for (int turns = 0; changing > changing_here && turns < 5000; ++turns) ::nanosleep(&turn, nullptr);
   const bool removed = remove_partial_files();
   if (const char* start = line_start; start != nullptr) {
     print(start);
