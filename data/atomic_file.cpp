@@ -30,8 +30,8 @@ std::atomic<bool> ending{false};
 std::atomic<int> changing{0};
 thread_local int changing_here = 0;  // 1 if this thread is one of them
 
-// While an object exists, its thread may change files and `partial_files`. If the process ends, the
-// constructor waits for that.
+// While an object exists, its thread may change files and `partial_files`. If a signal is ending
+// the process, the constructor does not return.
 class Change {
  public:
   Change() {
