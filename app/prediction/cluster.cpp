@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "partition/graph/parse_json.h"
 #include "partition/graph/read_text.h"
 
 namespace convoy::app {
@@ -112,7 +113,10 @@ void fit_link(const std::vector<Sample>& samples, Link& link) {
 Cluster Cluster::read(const std::string& file) { return parse(partition::read_text(file), file); }
 
 Cluster Cluster::parse(const std::string& text, const std::string& file) {
-  const Json json = Json::parse(text, nullptr, false, true);
+  const auto fail = [&](const std::string& what) {
+    throw std::runtime_error(fmt::format("{}: {}", file, what));
+  };
+  const Json json = partition::parse_json(text, fail, partition::Comments::kIgnored);
   if (!json.is_object()) throw std::runtime_error(fmt::format("{}: not a JSON object", file));
   const Reader reader(json, file);
   Cluster cluster;

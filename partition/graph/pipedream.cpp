@@ -68,10 +68,11 @@ class PipeDreamReader {
       fail(fmt::format("node {} is given twice", brief(content.substr(0, name_end))));
     if (values > name_end)
       task.name = content.substr(name_end + kSeparator.size(), values - name_end - kSeparator.size());
-    const double ms = value(content, "forward_compute_time=") + value(content, "backward_compute_time=");
+    const std::string_view fields = content.substr(values);
+    const double ms = value(fields, "forward_compute_time=") + value(fields, "backward_compute_time=");
     task.time = std::llround(ms * 1e6);
-    task.output_bytes = static_cast<Bytes>(std::ceil(value(content, "activation_size=")));
-    task.resident_bytes = static_cast<Bytes>(std::ceil(value(content, "parameter_size=")));
+    task.output_bytes = static_cast<Bytes>(std::ceil(value(fields, "activation_size=")));
+    task.resident_bytes = static_cast<Bytes>(std::ceil(value(fields, "parameter_size=")));
     builder_.add_node(task, line_);
   }
 
@@ -79,6 +80,8 @@ class PipeDreamReader {
   double value(std::string_view content, std::string_view field) const {
     const std::size_t found = content.find(field);
     if (found == std::string_view::npos) fail(fmt::format("{} is missing", field));
+    if (content.find(field, found + field.size()) != std::string_view::npos)
+      fail(fmt::format("{} is given twice", field));
     std::string_view rest = content.substr(found + field.size());
     const bool list = rest.starts_with('[');
     if (list) rest.remove_prefix(1);

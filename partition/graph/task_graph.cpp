@@ -19,6 +19,10 @@ namespace {
 // fits into 64 bits, so later sums cannot overflow.
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() / 1024;
 
+std::string label_of(std::int64_t id, std::string_view name) {
+  return name.empty() ? fmt::format("{}", id) : fmt::format("{} \"{}\"", id, brief(name));
+}
+
 }  // namespace
 
 std::string_view TaskGraph::name(NodeIndex node) const {
@@ -26,10 +30,7 @@ std::string_view TaskGraph::name(NodeIndex node) const {
   return std::string_view(names_).substr(name_begin_[node], name_begin_[node + 1] - name_begin_[node]);
 }
 
-std::string TaskGraph::label(NodeIndex node) const {
-  return name(node).empty() ? fmt::format("{}", id(node))
-                            : fmt::format("{} \"{}\"", id(node), brief(name(node)));
-}
+std::string TaskGraph::label(NodeIndex node) const { return label_of(id(node), name(node)); }
 
 Nanoseconds TaskGraph::lower_bound(std::int32_t devices) const {
   if (time_divisor_ == 0) return 0;
@@ -52,20 +53,21 @@ void TaskGraphBuilder::fail(std::int64_t position, std::string what) const {
 }
 
 void TaskGraphBuilder::check_node(const TaskNode& node, Nanoseconds time, std::int64_t position) const {
+  const auto label = [&] { return label_of(node.id, node.name); };
   const auto check = [&](const char* field, std::int64_t value) {
     if (value < 0 || value > kLargest)
-      fail(position, fmt::format("node {}: {} is {}, expected 0 to {}", node.id, field, value, kLargest));
+      fail(position, fmt::format("node {}: {} is {}, expected 0 to {}", label(), field, value, kLargest));
   };
   check("time", time);
   check("resident_bytes", node.resident_bytes);
   check("output_bytes", node.output_bytes);
   if (node.parameter_bytes != kNone) check("parameter_bytes", node.parameter_bytes);
   if (node.pin < kNone)
-    fail(position, fmt::format("node {}: pin is {}, expected a device", node.id, node.pin));
+    fail(position, fmt::format("node {}: pin is {}, expected a device", label(), node.pin));
   if (graph_.total_time_ > kLargest - time)
-    fail(position, fmt::format("node {}: the sum of all times exceeds {} ns", node.id, kLargest));
+    fail(position, fmt::format("node {}: the sum of all times exceeds {} ns", label(), kLargest));
   if (graph_.total_resident_ > kLargest - node.resident_bytes)
-    fail(position, fmt::format("node {}: the sum of all resident_bytes exceeds {}", node.id, kLargest));
+    fail(position, fmt::format("node {}: the sum of all resident_bytes exceeds {}", label(), kLargest));
 }
 
 void TaskGraphBuilder::add_times(NodeIndex node, const TaskNode& task, std::int64_t position) {
@@ -150,14 +152,14 @@ void TaskGraphBuilder::add_edge(std::int64_t from, std::int64_t to, Bytes bytes,
   edges_.push_back({from, to, bytes, position});
 }
 
-void TaskGraphBuilder::add_timed_edge(std::int64_t from, std::int64_t to, Bytes bytes, Nanoseconds transfer,
+void TaskGraphBuilder::add_timed_edge(std::int64_t from, std::int64_t to, Nanoseconds transfer,
                                       std::int64_t position) {
   if (transfer < 0 || transfer > kLargest)
     fail(position,
          fmt::format("edge {} -> {}: cost is {} ns, expected 0 to {}", from, to, transfer, kLargest));
   if (transfers_.size() != edges_.size())
     fail(position, fmt::format("edge {} -> {}: cost on some edges, none on others", from, to));
-  add_edge(from, to, bytes, position);
+  add_edge(from, to, 0, position);
   transfers_.push_back(transfer);
 }
 
@@ -166,7 +168,7 @@ void TaskGraphBuilder::index_ids() {
   const std::size_t count = graph.id_.size();
   const auto position = [&](NodeIndex node) { return node_position_.empty() ? kNone : node_position_[node]; };
   const auto repeated = [&](NodeIndex node) {
-    fail(position(node), fmt::format("node {}: id used twice", graph.id_[node]));
+    fail(position(node), fmt::format("node {}: id used twice", graph.label(node)));
   };
   const auto [low, high] = std::minmax_element(graph.id_.begin(), graph.id_.end());
   if (count > 0 && *low >= 0 && static_cast<std::uint64_t>(*high) < 4 * count + 1024) {
@@ -196,7 +198,7 @@ void TaskGraphBuilder::resolve_edges() {
       fail(edge.position, fmt::format("edge {} -> {}: no node has the id {}", edge.from, edge.to,
                                       from == kNone ? edge.from : edge.to));
     if (from == to)
-      fail(edge.position, fmt::format("edge {} -> {}: a node that waits for itself", edge.from, edge.to));
+      fail(edge.position, fmt::format("edge {0} -> {0}: a node that waits for itself", graph_.label(from)));
     edge.from = from, edge.to = to;
     if (edge.bytes == kOutputBytes) edge.bytes = graph_.output_[from];
   }
@@ -226,7 +228,8 @@ void TaskGraphBuilder::sort_edges() {
       graph.source_[edge] = node;
       graph.target_[edge] = static_cast<NodeIndex>(raw.to);
       if (edge > begin[node] && graph.target_[edge] == graph.target_[edge - 1])
-        fail(raw.position, fmt::format("edge {} -> {}: given twice", graph.id_[node], graph.id_[raw.to]));
+        fail(raw.position,
+             fmt::format("edge {} -> {}: given twice", graph.label(node), graph.label(graph.target_[edge])));
       graph.bytes_[edge] = raw.bytes;
       if (!transfers_.empty()) graph.transfer_[edge] = transfers_[by_source[edge]];
       ++graph.in_begin_[raw.to + 1];

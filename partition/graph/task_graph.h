@@ -154,7 +154,7 @@ class TaskGraphBuilder {
                 std::int64_t position = kNone);
   // Adds an edge with a transfer time (has_transfer_times()). In a graph either all edges or none
   // must have a transfer time.
-  void add_timed_edge(std::int64_t from, std::int64_t to, Bytes bytes, Nanoseconds transfer,
+  void add_timed_edge(std::int64_t from, std::int64_t to, Nanoseconds transfer,
                       std::int64_t position = kNone);
   void set_device_memory(Bytes bytes) { graph_.device_memory_ = bytes; }
   void set_device_count(std::int32_t count) { graph_.device_count_ = count; }

@@ -11,6 +11,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_set>
 
 #include "partition/graph/brief.h"
 #include "partition/graph/counting_iterator.h"
@@ -33,8 +34,8 @@ class Reader {
   TaskGraph read() {
     Json::sax_parse(CountingIterator(text_.data(), &reached_),
                     CountingIterator(text_.data() + text_.size(), &reached_), this);
-    if (!seen_nodes_) fail("field nodes is missing");
-    if (!seen_edges_) fail("field edges is missing");
+    for (const char* field : {"nodes", "edges"})
+      if (!fields_.contains(field)) fail(fmt::format("field {} is missing", field));
     if (format_ != Format::kMicrosoft && unknown_at_ != kNone)
       builder_.fail(unknown_at_, fmt::format("unknown field {}", brief(unknown_of_file_)));
     return builder_.build();
@@ -118,7 +119,7 @@ class Reader {
   int depth_ = 0, skipping_ = 0;
   Section section_ = Section::kRoot;
   Format format_ = Format::kUndecided;
-  bool seen_nodes_ = false, seen_edges_ = false;
+  std::unordered_set<std::string> fields_;  // the fields of the file so far, such as "nodes"
   Field field_ = kUnknown;
   std::string key_, name_, unknown_;
   // The first unknown field next to "nodes" and "edges", and its position.
@@ -197,10 +198,7 @@ bool Reader::key(std::string& given) {
     section_ = given == "nodes" ? Section::kNodes : given == "edges" ? Section::kEdges : Section::kOther;
     if (section_ == Section::kOther && unknown_at_ == kNone)
       unknown_of_file_ = given, unknown_at_ = std::max<std::int64_t>(position(), 0);
-    bool* seen = section_ == Section::kNodes   ? &seen_nodes_
-                 : section_ == Section::kEdges ? &seen_edges_
-                                               : nullptr;
-    if (seen != nullptr && std::exchange(*seen, true)) fail(fmt::format("field {} is given twice", given));
+    if (!fields_.insert(given).second) fail(fmt::format("field {} is given twice", brief(given)));
     return true;
   }
   field_ = field_of(given);
@@ -345,10 +343,9 @@ void Reader::end_microsoft_node() {
 }
 
 void Reader::end_microsoft_edge() {
-  const Bytes bytes = has(kSize) ? whole_bytes(kSize) : 0;
   const Nanoseconds cost = time(kCost, 1e6);
   const std::int64_t from = integer(kSourceId), to = integer(kDestId);
-  builder_.add_timed_edge(from, to, bytes, cost, position());
+  builder_.add_timed_edge(from, to, cost, position());
 }
 
 }  // namespace

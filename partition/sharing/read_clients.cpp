@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "partition/graph/brief.h"
+#include "partition/graph/parse_json.h"
 #include "partition/sharing/clients.h"
 
 namespace convoy::partition::sharing {
@@ -19,7 +20,7 @@ class ClientReader {
   explicit ClientReader(const std::string& where) : where_(where) {}
 
   ClientFile read(std::string_view text) {
-    const Json document = parse(text);
+    const Json document = parse_json(text, [&](const std::string& what) { fail(what); });
     if (!document.is_object())
       fail(fmt::format("found {}, expected an object with clients", shown(document)));
     check_fields(document, {"clients", "memory_bytes"});
@@ -49,26 +50,6 @@ class ClientReader {
     if (value.is_array()) return value.empty() ? "an empty array" : "an array";
     if (value.is_object()) return "an object";
     return brief(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
-
-  // Throws if an object has a field twice. nlohmann::json itself would keep the last one without an
-  // error.
-  Json parse(std::string_view text) const {
-    std::vector<std::unordered_set<std::string>> fields;
-    const auto check = [&](int, Json::parse_event_t event, Json& parsed) {
-      if (event == Json::parse_event_t::object_start) fields.emplace_back();
-      if (event == Json::parse_event_t::object_end) fields.pop_back();
-      if (event == Json::parse_event_t::key && !fields.back().insert(parsed.get<std::string>()).second)
-        fail(fmt::format("field {} is given twice in one object", brief(parsed.get<std::string>())));
-      return true;
-    };
-    try {
-      return Json::parse(text, check);
-    } catch (const Json::parse_error& error) {
-      fail(fmt::format("not JSON at byte {}", error.byte));
-    } catch (const Json::out_of_range&) {  // for example 1e999
-      fail("a number is too large");
-    }
   }
 
   const Json& member(const Json& object, const char* field) const {

@@ -104,22 +104,7 @@ void PlacementReader::read_order(const Json& order) {
 }
 
 Placement PlacementReader::read(std::string_view text) {
-  // The keys that were read so far. Repeated keys are refused here, because nlohmann::json accepts
-  // them.
-  std::set<std::pair<int, std::string>> keys;
-  std::string section;
-  const auto each_key_once = [&](int depth, Json::parse_event_t event, const Json& key) {
-    if (event == Json::parse_event_t::key && depth == 1) {
-      section = brief(key.get<std::string>());
-      std::erase_if(keys, [](const auto& seen) { return seen.first > 1; });
-    }
-    if (event == Json::parse_event_t::key && !keys.emplace(depth, key.get<std::string>()).second)
-      fail(fmt::format("{}\"{}\" is given twice", depth > 1 ? section + ": " : "field ",
-                       brief(key.get<std::string>())));
-    return true;
-  };
-  const Json document = parse_json(
-      text, [&](const std::string& what) { fail(what); }, each_key_once);
+  const Json document = parse_json(text, [&](const std::string& what) { fail(what); });
   if (!document.is_object()) fail("expected an object with devices and device_of");
   for (const auto& [key, value] : document.items())
     if (key != "devices" && key != "device_of" && key != "order" && key != "names")

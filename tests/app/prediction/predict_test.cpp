@@ -259,7 +259,9 @@ TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
 
 TEST(ClusterModel, BadFilesNameTheField) {
   for (const auto& [text, words] :
-       {std::pair{"{", "not a JSON object"}, std::pair{"{}", "devices_per_node"},
+       {std::pair{"{", "not JSON at byte 2"},
+        std::pair{R"({"call_us": 3, "call_us": 4})", "field \"call_us\" is given twice"},
+        std::pair{"{}", "devices_per_node"},
         std::pair{R"({"name": 5, "devices_per_node": 1})", "name: found 5, expected a string"},
         std::pair{R"({"name": [5], "devices_per_node": 1})", "name: found an array, expected a string"},
         std::pair{R"({"devices_per_node": 2.7})", "devices_per_node: found 2.7, expected a whole number"},

@@ -72,13 +72,15 @@ TEST(ReadTaskGraph, ErrorsNameLineNodeAndField) {
          "output_bytes is 0.5");
   expect(with(kValid, "\"id\": 7", "\"id\": 5"), "g.json:3: node 5", "id used twice");
   expect(with(kValid, "\"to\": 9", "\"to\": 8"), "g.json:6: edge 5 -> 8", "no node has the id 8");
-  expect(with(kValid, "\"to\": 9", "\"to\": 7"), "g.json:6: edge 5 -> 7", "given twice");
+  expect(with(kValid, "\"to\": 9", "\"to\": 7"), "g.json:6: edge 5 \"a\" -> 7", "given twice");
   expect(with(kValid, "\"bytes\": 40", "\"bytes\": -4"), "g.json:6: edge 5 -> 9", "bytes is -4");
   expect(with(kValid, "\"bytes\": 40", "\"weight\": 4"), "g.json:6: edge 5 -> 9", "unknown field weight");
   expect(with(kValid, "\"from\": 5, \"to\": 7", "\"from\": 7, \"to\": 7"), "g.json:5: edge 7 -> 7", "itself");
   expect(with(kValid, "\"pin\": 1", "\"pin\": -1"), "g.json:2: node 5", "pin is -1");
   expect(with(kValid, "\"edges\"", "\"arcs\""), "g.json:", "edges is missing");
   expect(with(kValid, "\"edges\"", "\"extra\": [{}], \"edges\""), "g.json:", "unknown field extra");
+  expect(R"({"maxFPGAs": 2, "maxFPGAs": 3, "nodes": [], "edges": []})",
+         "g.json:1:", "maxFPGAs is given twice");
   expect(R"({"maxFPGAs": 2, "nodes": [], "edges": []})", "g.json:1:", "unknown field maxFPGAs");
   expect("[1, 2]", "g.json:1:", "expected an object");
   expect("{\"nodes\": [", "g.json:1:", "not JSON");
@@ -112,7 +114,7 @@ TEST(ReadTaskGraph, MicrosoftsJson) {
   const TaskGraph graph = parse_task_graph_json(text, "m.json", {.color_classes = true});
   EXPECT_EQ(graph.time(0), 1'250'000);
   EXPECT_EQ(graph.resident_bytes(0), 11);
-  EXPECT_EQ(graph.bytes(0), 1);
+  EXPECT_EQ(graph.bytes(0), 0) << "the size of an edge is no memory";
   ASSERT_TRUE(graph.has_transfer_times());
   EXPECT_EQ(graph.transfer_time(0), 3000);
   EXPECT_EQ(graph.group_count(), 1);
@@ -169,6 +171,12 @@ TEST_F(PardnnFolder, ErrorsNameFileAndLine) {
   write("durations.txt", "");
   write("graph.dot", "digraph{\n\"a\"->\"b\"\n\"b\"->\"a\"\n}\n");
   EXPECT_NE(error().find("cycle: "), std::string::npos) << error();
+  write("graph.dot", "digraph{\n\"x\"->\"a\"\n\"a\"->\"a\"\n}\n");
+  EXPECT_NE(error().find("graph.dot:3: edge 1 \"a\" -> 1 \"a\": a node that waits for itself"),
+            std::string::npos)
+      << error();
+  write("graph.dot", "digraph{\n\"a\"->\"b\"\n\"a\"->\"b\"\n}\n");
+  EXPECT_NE(error().find("graph.dot:3: edge 0 \"a\" -> 1 \"b\": given twice"), std::string::npos) << error();
   write("graph.dot", "digraph{\n\"a\"->\"b\"\n");
   EXPECT_NE(error().find("closing brace"), std::string::npos) << error();
   write("graph.dot", "digraph{\n\"a\"=>\"b\"\n}\n");

@@ -118,6 +118,8 @@ TEST(PipeDream, ReadsProfiles) {
             "graph.txt:4: no node has the name node7");
   EXPECT_EQ(error_of("a -- b -- forward_compute_time=x, backward_compute_time=0"),
             "graph.txt:1: forward_compute_time= is \"x\", expected a number from 0 to 9e12");
+  EXPECT_EQ(error_of("a -- b -- forward_compute_time=1, backward_compute_time=0, forward_compute_time=2"),
+            "graph.txt:1: forward_compute_time= is given twice");
   EXPECT_EQ(error_of("nonsense\n"),
             "graph.txt:1: expected NODE -- TEXT -- forward_compute_time=…, found \"nonsense\"");
 }
@@ -164,6 +166,9 @@ TEST(Piper, ReadsInputs) {
     return "";
   };
   EXPECT_EQ(error_of("{"), "p.json: not JSON at byte 2");
+  EXPECT_EQ(error_of(R"({"maxDevices": 3, "maxDevices": 4})"), "p.json: field \"maxDevices\" is given twice");
+  EXPECT_EQ(error_of(piper_input("\"bandwidth\"", "\"maxDevices\"")),
+            "p.json: field \"maxDevices\" is given twice");
   EXPECT_EQ(error_of("[]"), "p.json: expected an object of Piper's");
   EXPECT_EQ(error_of(R"({"maxDevices": 1e400})"), "p.json: maxDevices is too large");
   EXPECT_EQ(error_of(piper_input("2e-6", "-1")),

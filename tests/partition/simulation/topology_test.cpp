@@ -92,6 +92,11 @@ TEST(Topology, ErrorsNameFileAndField) {
             "t.json: latency_us is no matrix of 2 rows and columns");
   EXPECT_EQ(error_of(R"({"devices": [{"count": 2}], "latency_us": 1, "gbytes_per_second": 1})", 3),
             "t.json: has 2 devices, expected 3");
+  EXPECT_EQ(
+      error_of(R"({"devices": [{"count": 2}], "latency_us": 1, "latency_us": 9, "gbytes_per_second": 1})"),
+      "t.json: field \"latency_us\" is given twice");
+  EXPECT_EQ(error_of(R"({"devices": [{"name": "a"}, {"count": 2, "count": 1}], "latency_us": 1})"),
+            "t.json: devices: \"count\" is given twice");
 }
 
 }  // namespace
