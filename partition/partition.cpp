@@ -64,7 +64,7 @@ PartitionResult Partitioner::run() {
     result.reason = last.reason, result.proven = last.proven;
   }
   if (options_.algorithm == Algorithm::kImprove && best_of()->candidate.fits &&
-      !at_bound(best_of()->candidate) && !complete)
+      !at_bound(best_of()->candidate) && !complete && !takes_too_long(Algorithm::kImprove))
     entries.push_back(cost_.machine().limited() && (small() || any_repaired(entries))
                           ? improved_under_limits(entries, result.improvement)
                           : improved(entries, result.improvement));

@@ -47,7 +47,10 @@ class Partitioner {
   void choose_order(Entry& entry) const;
   void fit(Entry& entry, Effort effort, std::chrono::nanoseconds most) const;
   Entry make(Algorithm algorithm) const;
-  std::vector<Entry> make_all() const;
+  std::vector<Entry> make_all();
+  // Returns whether the algorithm would run beyond the time limit, by an estimate from the time of
+  // contiguous placement.
+  bool takes_too_long(Algorithm algorithm) const;
   Entry made_to_fit(const std::vector<Entry>& entries) const;
   Entry searched_exactly(const Candidate& best, bool& complete) const;
   bool at_bound(const Candidate& candidate) const {
@@ -112,6 +115,7 @@ class Partitioner {
   const Units units_;
   const Nanoseconds lower_bound_;
   const Clock::time_point begin_ = Clock::now();
+  double contiguous_seconds_ = 0;  // time of contiguous placement, if there is a time limit
   Rounds rounds_ = Rounds::kUntilDeadline;
 };
 

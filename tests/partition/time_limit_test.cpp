@@ -57,6 +57,25 @@ TEST(TimeLimit, NeverLengthensTheScheduleUnderMemoryLimits) {
   }
 }
 
+// Only the fastest algorithm may run if the time limit has passed by then.
+TEST(TimeLimit, LeavesOutAlgorithmsThatTakeTooLong) {
+  const TaskGraph graph = graph_of_seed(6);
+  const Machine machine = Machine::uniform(4, {100'000, 5});
+  const CostModel cost(graph, machine);
+  const auto candidates_within = [&](double seconds) {
+    PartitionOptions options = little_work();
+    options.time_limit = std::chrono::duration<double>(seconds);
+    options.move_limit = 1;
+    std::vector<Algorithm> algorithms;
+    const PartitionResult result = partition_graph(cost, options);
+    for (const Candidate& candidate : result.candidates)
+      if (candidate.algorithm != Algorithm::kImprove) algorithms.push_back(candidate.algorithm);
+    return algorithms;
+  };
+  EXPECT_EQ(candidates_within(1e-9), std::vector<Algorithm>{Algorithm::kContiguous});
+  EXPECT_EQ(candidates_within(1000).size(), 6u);
+}
+
 // A number of moves ends the search. So the partitioner must not go on until the deadline.
 TEST(TimeLimit, IsNotWaitedForIfMovesEndTheSearch) {
   const TaskGraph graph = graph_of_seed(6);
