@@ -20,6 +20,7 @@
 #include "app/training/report/build_info.h"
 #include "comm/mpi_check.h"
 #include "comm/placement/launcher.h"
+#include "partition/graph/brief.h"
 
 namespace convoy::app {
 namespace {
@@ -37,6 +38,20 @@ std::string in_one_line(std::string message) {
   while (!message.empty() && std::isspace(static_cast<unsigned char>(message.back()))) message.pop_back();
   std::replace(message.begin(), message.end(), '\n', ' ');
   return message;
+}
+
+// Shortens what the message repeats of a command line's long word: the word, the value after its
+// "=" or an item of its list. Paths stay whole, so that users can find the file.
+void shorten(std::string& message, const std::string& word) {
+  if (word.find('/') != std::string::npos) return;
+  std::vector<std::string> parts = {word, word.substr(word.find('=') + 1)};
+  for (std::size_t begin = 0, end = 0; end < word.size(); begin = end + 1) {
+    end = std::min(word.find_first_of("=,", begin), word.size());
+    parts.push_back(word.substr(begin, end - begin));
+  }
+  for (const std::string& part : parts)
+    if (const std::size_t at = message.find(part); part != partition::brief(part) && at != std::string::npos)
+      message.replace(at, part.size(), partition::brief(part));
 }
 
 // Keeps warnings out of standard output, which holds the results.
@@ -65,16 +80,21 @@ int failed_output(int error) {
 }
 
 int parse_and_run(CLI::App& app, int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const auto failed_usage = [&](std::string message) {
+    for (const std::string& word : words) shorten(message, word);
+    return failed(message, 2);
+  };
   try {
-    if (const auto mistake = find_mistake(app, {argv + 1, argv + argc})) return failed(*mistake, 2);
+    if (const auto mistake = find_mistake(app, words)) return failed_usage(*mistake);
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::Success& request) {  // the flags --help and --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    return failed(explain(app, error), 2);
+    return failed_usage(explain(app, error));
   } catch (const UsageError& error) {
-    return failed(error.what(), 2);
+    return failed_usage(error.what());
   } catch (const ExitStatus& exit) {
     return exit.status;
   } catch (const std::bad_alloc&) {

@@ -54,6 +54,19 @@ void expect_failure(const std::vector<std::string>& words, int status, const std
   EXPECT_EQ(outcome.out, "");
 }
 
+TEST(Commands, MessagesRepeatAtMost80CharactersOfAWord) {
+  const std::string text(3000, 'x'), brief = std::string(77, 'x') + "…";
+  const std::string expected = ", expected one of straight, swept";
+  expect_failure({"fly", "--wings", text}, 2, "--wings: found '" + brief + "'" + expected);
+  expect_failure({"fly", "--wings=" + text}, 2, "--wings: found '" + brief + "'" + expected);
+  expect_failure({"fly", text}, 2, "unknown verb '" + brief + "' of convoy fly");
+  expect_failure({text}, 2, "unknown verb '" + brief + "' of convoy");
+  expect_failure({"fly", "--stops", "a,," + text}, 2,
+                 "--stops: found 'a,," + std::string(74, 'x') + "…', expected a value at every comma");
+  const std::string path = "/" + text;
+  expect_failure({"fly", "--wings", path}, 2, "--wings: found '" + path + "'" + expected);
+}
+
 TEST(Commands, HelpAndVersionSucceed) {
   EXPECT_EQ(run({"--help"}).status, 0);
   EXPECT_NE(run({"--help"}).out.find("fly"), std::string::npos);
