@@ -66,6 +66,11 @@ std::string label_of(const Bytes& content, bool json) {
   return label.is_string() ? label.get<std::string>() : label.is_number_integer() ? label.dump() : "";
 }
 
+bool is_number(const std::string& label) {
+  return !label.empty() && label.size() < 10 &&
+         std::all_of(label.begin(), label.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
 class Shards {
  public:
   // `split` is the split of all samples. If empty, the name of each shard tells the split.
@@ -82,8 +87,8 @@ class Shards {
       } else if (is_image_extension(name.extension) && may_replace(sample.image, path)) {
         if (!sample.image.empty()) conversion_.left_out.add(extension_of(sample.image) + " files");
         sample.image = path;
-      } else if ((name.extension == "cls" || name.extension == "json") && sample.label.empty()) {
-        sample.label = label_of(content.read({}), name.extension == "json");
+      } else if (name.extension == "cls" || name.extension == "json") {
+        add_label(path, label_of(content.read({}), name.extension == "json"), sample);
       } else {
         conversion_.left_out.add(fmt::format(".{} files", name.extension));
       }
@@ -110,6 +115,18 @@ class Shards {
     return image.empty() || (unread_image_kind(image) && is_read_image(path));
   }
 
+  // Keeps the first label of a sample. Throws if both .cls and .json hold a number, but not the same.
+  // Other labels may differ, because a .json file often names the class of the number in .cls.
+  void add_label(const std::string& path, std::string label, Sample& sample) {
+    if (is_number(sample.label) && is_number(label) && std::stol(sample.label) != std::stol(label))
+      throw std::runtime_error(fmt::format("{}: {}: the label is {}, but the sample has label {} already",
+                                           source_.name(), path, label, sample.label));
+    if (sample.label.empty())
+      sample.label = std::move(label);
+    else
+      conversion_.left_out.add(fmt::format(".{} files", name_of(path).extension));
+  }
+
   void finish_if_whole(const std::string&, Sample& sample) {
     if (sample.done || sample.image.empty() || sample.label.empty() || unread_image_kind(sample.image))
       return;
@@ -118,7 +135,7 @@ class Shards {
       builder_.add_to_test_source(std::move(sample.image), sample.label);
     else
       builder_.add(std::move(sample.image), sample.label, split);
-    sample = {"-", "-", true};
+    sample = {"-", std::move(sample.label), true};
   }
 
   void refuse(const std::string& key, const Sample& sample) {

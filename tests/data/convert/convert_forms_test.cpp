@@ -108,6 +108,12 @@ TEST_F(ConvertWebDataset, SamplesWithoutTheirOtherHalf) {
     if (!words.empty()) expect_error([&] { run_in("wds"); }, {words, "--skip-bad"});
     EXPECT_EQ(run_in("wds", {.skip_bad = true}).train, 1);
   }
+  for (const bool image_first : {true, false}) {
+    std::vector<TarEntry> two{{"a.cls", bytes_of("0")}, {"a.json", bytes_of(R"({"label": 1})")}};
+    two.insert(image_first ? two.begin() : two.end(), {"a.png", png(1)});
+    shard("wds/train.tar", two);
+    expect_error([&] { run_in("wds"); }, {"train.tar/a.json: the label is 1, but the sample has label 0"});
+  }
   shard("wds/train.tar", {{"a.png", png(1)}, {"a.cls", bytes_of("0")}, {"a.png", png(2)}});
   EXPECT_EQ(left_out_of(run_in("wds")), "files that a later one of the same name replaces: 1; ");
   EXPECT_TRUE(result().train.files == std::vector<Bytes>{png(2)});
