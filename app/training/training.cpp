@@ -1,11 +1,13 @@
 #include "app/training/training.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
 #include "app/errors.h"
@@ -100,12 +102,20 @@ void Training::check_data(Dataset& dataset, const CheckpointState& state,
   const std::string mapped = match_classes(dataset, options_.data, state, path);
   if (!mapped.empty() && ranks_.rank() == 0) spdlog::warn("{}", mapped);
   const std::string labels = dataset.labels_sha256(data::Split::train);
-  const bool other_labels =
-      mapped.empty() && !labels.empty() && saved.value("train-labels-sha256", labels) != labels;
-  if (saved.value("train-images", dataset.train_size()) != dataset.train_size() ||
-      state.mean != dataset.info().mean || state.std != dataset.info().std || other_labels)
-    throw std::runtime_error(
-        fmt::format("{}: not the images that {} was trained on", options_.data, path.string()));
+  const std::int64_t images = saved.value("train-images", dataset.train_size());
+  const auto refuse = [&](const std::string& difference) {
+    throw std::runtime_error(fmt::format("{}: not the images that {} was trained on: {}", options_.data,
+                                         path.string(), difference));
+  };
+  if (images != dataset.train_size())
+    refuse(fmt::format("found {} training images, expected {}", dataset.train_size(), images));
+  for (const auto& [name, found, expected] :
+       {std::tuple("mean", dataset.info().mean, state.mean), {"std", dataset.info().std, state.std}})
+    if (found != expected)
+      refuse(
+          fmt::format("found {} {}, expected {}", name, fmt::join(found, ", "), fmt::join(expected, ", ")));
+  if (mapped.empty() && !labels.empty() && saved.value("train-labels-sha256", labels) != labels)
+    refuse("found other labels");
 }
 
 std::int64_t Training::newest_checkpoint(std::int64_t at_most) const {

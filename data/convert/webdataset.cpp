@@ -115,8 +115,8 @@ class Shards {
     return image.empty() || (unread_image_kind(image) && is_read_image(path));
   }
 
-  // Keeps the first label of a sample. Throws if both .cls and .json hold a number, but not the same.
-  // Other labels may differ, because a .json file often names the class of the number in .cls.
+  // Keeps the first label of a sample. Throws if both .cls and .json hold a number, but not the
+  // same. Other labels may differ, because a .json file often names the class of the number in .cls.
   void add_label(const std::string& path, std::string label, Sample& sample) {
     if (is_number(sample.label) && is_number(label) && std::stol(sample.label) != std::stol(label))
       throw std::runtime_error(fmt::format("{}: {}: the label is {}, but the sample has label {} already",

@@ -62,6 +62,7 @@ TEST_F(TrainJob, ResumingKnowsWhatItGoesOnFrom) {
   const Outcome others = run(command(2, on_others));
   EXPECT_EQ(others.status, 1) << others.text;
   EXPECT_NE(others.text.find("others.h5: not the images"), std::string::npos) << others.text;
+  EXPECT_NE(others.text.find(": found mean "), std::string::npos) << others.text;
 }
 
 TEST_F(TrainJob, ASecondRunInTheSameFolderIsRefused) {
