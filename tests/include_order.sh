@@ -4,7 +4,8 @@
 #   app -> comm, data, partition, kernels; comm and data -> kernels/device
 #   commands -> sharing -> training -> model_parallel; commands -> prediction -> model_parallel
 #   model_parallel -> concurrency -> timing -> execute -> compile -> graph -> model -> files of app
-#     itself
+#     itself; within them, the folders graph/passes, training/checkpoint, training/report and
+#     commands/bench are layers of their own
 # In these chains a layer may also include the layers further to the right. comm/mpi and comm/nccl
 # do not know each other. Of convolutions and products, other operations see only the files next to
 # conv2d.h and gemm.h: their folders hold device code and its measurements. Prints every include
@@ -45,15 +46,21 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
       may["app"] = "app/."
       may["app/model"] = "app/model app/. kernels"
       may["app/graph"] = "app/graph " may["app/model"]
-      may["app/compile"] = "app/compile comm data partition " may["app/graph"]
+      may["app/graph/passes"] = may["app/graph"]
+      may["app/graph"] = "app/graph/. app/graph/ops " may["app/model"]
+      may["app/compile"] = "app/compile comm data partition " may["app/graph/passes"]
       may["app/execute"] = "app/execute " may["app/compile"]
       may["app/timing"] = "app/timing " may["app/execute"]
       may["app/concurrency"] = "app/concurrency " may["app/timing"]
       may["app/model_parallel"] = "app/model_parallel " may["app/concurrency"]
       may["app/prediction"] = "app/prediction " may["app/model_parallel"]
       may["app/training"] = "app/training " may["app/model_parallel"]
+      may["app/training/checkpoint"] = "app/training/checkpoint " may["app/model_parallel"]
+      may["app/training/report"] = "app/training/report app/training/dataset.h app/training/train_options.h " may["app/model_parallel"]
       may["app/sharing"] = "app/sharing " may["app/training"]
       may["app/commands"] = "app/commands app/prediction " may["app/sharing"]
+      may["app/commands/bench"] = may["app/commands"]
+      may["app/commands"] = "app/commands/. app/prediction " may["app/sharing"]
       may["app/main.cpp"] = "app/commands"
       generated["app/training/report/build_info.cpp"] = "build_info_values.h"
     }
