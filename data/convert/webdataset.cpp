@@ -116,7 +116,8 @@ class Shards {
   }
 
   // Keeps the first label of a sample. Throws if both .cls and .json hold a number, but not the
-  // same. Other labels may differ, because a .json file often names the class of the number in .cls.
+  // same. Other labels may differ, because a .json file often names the class whose number is in
+  // the .cls file.
   void add_label(const std::string& path, std::string label, Sample& sample) {
     if (is_number(sample.label) && is_number(label) && std::stol(sample.label) != std::stol(label))
       throw std::runtime_error(fmt::format("{}: {}: the label is {}, but the sample has label {} already",
