@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <exception>
-#include <thread>
 
 #include "partition/memory/live_cut.h"
 #include "partition/partitioner.h"
 #include "partition/placement/baselines.h"
 #include "partition/placement/pardnn.h"
+#include "partition/run_on_threads.h"
 
 namespace convoy::partition {
 namespace {
@@ -166,7 +165,10 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   return start;
 }
 
+// Algorithms take a fraction of a second on small graphs. So there they may begin at any time
+// before the time limit has passed.
 bool Partitioner::takes_too_long(Algorithm algorithm) const {
+  if (small()) return left().count() == 0;
   const std::chrono::duration<double> estimate(relative_time(algorithm) * contiguous_seconds_);
   return options_.time_limit && estimate >= left();
 }
@@ -180,33 +182,23 @@ std::vector<Partitioner::Entry> Partitioner::make_all() {
     wanted = {Algorithm::kEtf,    Algorithm::kHeft,       Algorithm::kMetis,
               Algorithm::kParDnn, Algorithm::kContiguous, Algorithm::kOneDevice};
   std::vector<std::optional<Entry>> made(wanted.size());
-  std::vector<std::exception_ptr> errors(wanted.size());
-  std::atomic<std::size_t> next{0};
   std::atomic<bool> optimal{false};  // true when a candidate fits and reaches the lower bound
+  const auto make_one = [&](std::size_t i) {
+    made[i] = make(wanted[i]);
+    if (at_bound(made[i]->candidate)) optimal = true;
+  };
+  // With a time limit, the fastest algorithm comes first. It ensures that there is a placement, and
+  // its time says which of the others would take too long.
   const auto first = std::ranges::find(wanted, Algorithm::kContiguous);
   if (options_.time_limit && first != wanted.end()) {
-    // The fastest algorithm comes first. It ensures that there is a placement, and its time says
-    // which of the others would take too long.
-    const Entry& entry = made[static_cast<std::size_t>(first - wanted.begin())].emplace(make(*first));
-    optimal = at_bound(entry.candidate);
-    contiguous_seconds_ = entry.candidate.seconds;
+    const Clock::time_point begin = Clock::now();
+    make_one(static_cast<std::size_t>(first - wanted.begin()));
+    contiguous_seconds_ = seconds_since(begin);
   }
-  const auto work = [&] {
-    for (std::size_t i = next++; i < wanted.size() && !optimal; i = next++) try {
-        if (made[i] || (first != wanted.end() && takes_too_long(wanted[i]))) continue;
-        made[i] = make(wanted[i]);
-        if (at_bound(made[i]->candidate)) optimal = true;
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-  };
-  std::vector<std::jthread> helpers;
-  for (unsigned thread = 1; thread < std::min<std::size_t>(options_.threads, wanted.size()); ++thread)
-    helpers.emplace_back(work);
-  work();
-  helpers.clear();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  run_on_threads(wanted.size(), options_.threads, [&](std::size_t i) {
+    const bool has_time = first == wanted.end() || !takes_too_long(wanted[i]);
+    if (!optimal && !made[i] && has_time) make_one(i);
+  });
   std::vector<Entry> entries;
   for (std::optional<Entry>& entry : made)
     if (entry) entries.push_back(std::move(*entry));

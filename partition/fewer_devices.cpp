@@ -1,6 +1,13 @@
 // Searches on fewer devices than the machine has, so that more devices do not give a longer
 // schedule.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "partition/partitioner.h"
 #include "partition/placement/baselines.h"
@@ -44,12 +51,7 @@ class FewerDevices {
   }
 
   Nanoseconds makespan() const { return makespan_; }
-  Nanoseconds lower_bound() const { return makespan_lower_bound(cost_); }
   const Placement& placement() const { return start_; }
-  // Returns the makespan that search() would reach, but keeps the placement.
-  Nanoseconds makespan_after(ImprovementLimits limits) const {
-    return simulate(cost_, improve(cost_, units_, start_, limits), Detail::kTimes).makespan;
-  }
   void search(ImprovementLimits limits) {
     start_ = improve(cost_, units_, start_, limits);
     makespan_ = simulate(cost_, start_, Detail::kTimes).makespan;
@@ -89,7 +91,7 @@ class FewerDevices {
 // 100 nodes. On larger graphs second_search() is enough, and on_half() would take too long.
 bool Partitioner::halves() const {
   constexpr std::int64_t kMostNodesAndEdges = 1000;
-  return size() <= kMostNodesAndEdges && cost_.device_count() > 2 && rounds_ != Rounds::kNone &&
+  return size() <= kMostNodesAndEdges && cost_.device_count() > 2 && rounds_ != Rounds::kOneSearch &&
          interchangeable(cost_, units_);
 }
 
@@ -121,11 +123,8 @@ std::optional<Placement> Partitioner::on_half(Nanoseconds makespan, ImprovementC
 // more devices rarely give a longer schedule. Then continues from the shortest result, with half of
 // all work, and returns the final placement.
 //
-// Under contention the results of single searches differ by more. There this is the whole first
-// search of a machine with fewer devices: those on which a short search gives the shortest
-// schedule. Only if the lower bound says that no fewer devices can be as good, it is as above.
-//
-// If on_half() follows, this searches on all devices only.
+// If on_half() follows, this searches on all devices only. Under contention it is used only if
+// devices differ, because search_each_width() is used otherwise.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
@@ -135,23 +134,6 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     if (auto some = std::make_unique<FewerDevices>(cost_, count);
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
-  if (cost_.machine().contention() && !widths.empty()) {
-    constexpr std::int64_t kShort = 16;
-    const Nanoseconds on_all =
-        makespan_of(improve(cost_, units_, best.placement, short_part(limits, kShort)));
-    FewerDevices* promising = nullptr;
-    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
-    for (const auto& some : widths) {
-      // A whole search seldom shortens the schedule of a short one by much more than a tenth.
-      if (some->lower_bound() >= on_all - on_all / 10) continue;
-      const Nanoseconds makespan = some->makespan_after(short_part(limits, kShort));
-      if (makespan < least) least = makespan, promising = some.get();
-    }
-    if (promising != nullptr) {
-      promising->search(limits);
-      return on_devices(devices, promising->placement());
-    }
-  }
   ++limits.seed;
   // With a low temperature these searches stay near their start. The first search, in improved(),
   // explores more widely. Under contention both explore.
@@ -178,23 +160,91 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
   return on_devices(devices, narrow->placement());
 }
 
-// Searches briefly near to the best placement: on all devices or, if these are all that it uses, on
-// the first 2, 4 and so on. So machines whose first searches find the same placement have the same
-// result.
-Placement Partitioner::polished(const Placement& best, ImprovementLimits limits) const {
+// Searches once from the start, and then briefly near to the result.
+Placement Partitioner::search_once(const Placement& start, ImprovementLimits limits,
+                                   ImprovementCounts& counts) const {
   constexpr std::int64_t kShort = 8;
+  const Placement found = improve(cost_, units_, start, limits, &counts);
   limits = short_part(limits, kShort);
   limits.seed += 2;
   limits.temperature /= 2;
   limits.patience = ImprovementLimits().patience;
-  const DeviceIndex all = cost_.device_count();
-  const DeviceIndex last = *std::max_element(best.device_of.begin(), best.device_of.end());
-  DeviceIndex used = 2;
-  while (used <= last) used *= 2;
-  if (used >= all || !interchangeable(cost_, units_)) return improve(cost_, units_, best, limits);
-  const Machine machine = first_devices(cost_.machine(), used);
-  const CostModel cost(cost_.graph(), machine);
-  return on_devices(all, improve(cost, Units(cost_.graph(), used), on_devices(used, best), limits));
+  return improve(cost_, units_, found, limits);
+}
+
+// Returns the numbers of devices on which a machine with `devices` searches, largest first: all of
+// them, of the larger numbers …, 32, 24, 16, 12, and each number from 8 to `least`.
+std::vector<DeviceIndex> widths_of(DeviceIndex devices, DeviceIndex least) {
+  constexpr DeviceIndex kEachUpTo = 8;
+  std::vector<DeviceIndex> widths;
+  for (DeviceIndex width = 2; width < devices;) {
+    if (width >= least) widths.push_back(width);
+    const DeviceIndex power = static_cast<DeviceIndex>(std::bit_floor(static_cast<std::uint32_t>(width)));
+    width += width < kEachUpTo ? 1 : power / 2;
+  }
+  widths.push_back(devices);
+  std::reverse(widths.begin(), widths.end());
+  return widths;
+}
+
+// Does search_once() on all devices, and on fewer devices as a machine with only these does it, and
+// returns the shortest schedule. So without a time limit, a machine whose number of devices is one
+// of widths_of() gives no longer schedule than one with a smaller number of these. Leaves out
+// numbers whose lower bound exceeds the shortest schedule so far.
+Placement Partitioner::search_each_width(const Placement& start, const ImprovementLimits& limits,
+                                         ImprovementCounts& counts) const {
+  struct Width {
+    Machine machine;
+    Nanoseconds bound = 0;
+    ImprovementCounts counts = {};
+  };
+  const Nanoseconds at_start = makespan_of(start);
+  std::vector<Width> widths;
+  for (const DeviceIndex count : widths_of(cost_.device_count(), highest_pin(units_) + 1)) {
+    Width width{first_devices(cost_.machine(), count)};
+    width.bound = makespan_lower_bound(CostModel(cost_.graph(), width.machine));
+    if (widths.empty() || width.bound <= at_start) widths.push_back(std::move(width));
+  }
+  std::atomic<Nanoseconds> shortest{at_start};
+  const auto search = [&](std::size_t i) -> Placement {
+    Width& width = widths[i];
+    const auto rounds = std::ssize(widths) - static_cast<std::int64_t>(i) + options_.threads - 1;
+    ImprovementLimits own = limits;
+    if (!ample_time(limits, rounds / options_.threads))
+      own.deadline = share_of_time(limits.deadline, rounds / options_.threads);
+    if (i == 0) return search_once(start, own, width.counts);
+    if (left().count() == 0 || width.bound > shortest) return {};
+    PartitionOptions options = options_;
+    options.threads = 1;
+    if (options.time_limit) options.time_limit = own.deadline - Clock::now();
+    const CostModel cost(cost_.graph(), width.machine);
+    PartitionResult result = Partitioner(cost, options).run_with(Rounds::kOneSearch);
+    width.counts = result.improvement;
+    if (!result.placement) return {};
+    return on_devices(cost_.device_count(), *std::move(result.placement));
+  };
+  std::vector<std::function<Placement()>> tasks;
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    tasks.push_back([&, i] {
+      Placement placement = search(i);
+      if (placement.device_of.empty()) return placement;
+      const Nanoseconds makespan = makespan_of(placement);
+      Nanoseconds least = shortest;
+      while (makespan < least && !shortest.compare_exchange_weak(least, makespan)) {
+      }
+      return placement;
+    });
+  Placement best = start;
+  Nanoseconds makespan = at_start;
+  run_tasks(tasks, [&](const Placement& placement) {
+    if (const Nanoseconds its = makespan_of(placement); its < makespan) best = placement, makespan = its;
+  });
+  // Whether a number that the bound rules out was searched depends on the threads. Count only those
+  // that are searched in any case.
+  for (const Width& width : widths)
+    if (width.bound <= makespan || &width == &widths.front())
+      counts.tried += width.counts.tried, counts.accepted += width.counts.accepted;
+  return best;
 }
 
 }  // namespace convoy::partition

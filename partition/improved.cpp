@@ -2,15 +2,14 @@
 // its limits are reached. For a tiny graph it then tries every placement.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <future>
-#include <thread>
 
 #include "partition/memory/live_cut.h"
 #include "partition/partitioner.h"
 #include "partition/placement/baselines.h"
 #include "partition/placement/exact_schedule.h"
 #include "partition/placement/exhaustive.h"
+#include "partition/run_on_threads.h"
 
 namespace convoy::partition {
 
@@ -176,16 +175,7 @@ void Partitioner::improve_until_deadline(const Candidate& best, int first,
 void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks,
                             const std::function<void(const Placement&)>& take) const {
   std::vector<Placement> results(tasks.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) results[i] = tasks[i]();
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (unsigned thread = 1; thread < std::min<std::size_t>(options_.threads, tasks.size()); ++thread)
-      helpers.emplace_back(work);
-    work();
-  }
+  run_on_threads(tasks.size(), options_.threads, [&](std::size_t i) { results[i] = tasks[i](); });
   for (const Placement& placement : results)
     if (!placement.device_of.empty()) take(placement);
 }
@@ -231,7 +221,11 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   };
   const bool second = cost_.device_count() > 1 && small();
   const ImprovementLimits limits = limits_without_memory();
-  if (second && options_.threads > 1) {
+  const bool each_width = second && cost_.machine().contention() && alike_devices(cost_);
+  if (rounds_ == Rounds::kOneSearch || each_width) {
+    consider(rounds_ == Rounds::kOneSearch ? search_once(start.placement, limits, counts)
+                                           : search_each_width(start.placement, limits, counts));
+  } else if (second && options_.threads > 1) {
     auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });
     consider(improve(cost_, units_, start.placement, limits, &counts));
     consider(other.get());
@@ -241,14 +235,14 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     consider(improve(cost_, units_, start.placement, first, &counts));
     if (second) consider(second_search(start, limits));
   }
-  if (const std::optional<Placement> half = on_half(entry.candidate.makespan, counts)) consider(*half);
-  if (second && cost_.machine().contention()) consider(polished(entry.placement, limits));
+  if (!each_width)
+    if (const std::optional<Placement> half = on_half(entry.candidate.makespan, counts)) consider(*half);
   try_all_placements(entry);
   // More rounds for graphs with fewer nodes and edges than this. Under contention the first
   // searches alone get the work of all rounds.
   constexpr std::int64_t kManyRounds = 10'000;
   int round = 1;
-  if (rounds_ != Rounds::kNone && second && size() < kManyRounds && !cost_.machine().contention())
+  if (rounds_ != Rounds::kOneSearch && second && size() < kManyRounds && !cost_.machine().contention())
     for (; round <= kShortRounds && left().count() > 0; ++round)
       if (entry.candidate.makespan > limits.good_enough) search_again(start.placement, entry, round, counts);
   improve_until_deadline(entry.candidate, round,

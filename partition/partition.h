@@ -23,8 +23,8 @@ Algorithm algorithm_from(std::string_view name);
 
 struct PartitionOptions {
   Algorithm algorithm = Algorithm::kImprove;
-  // Limits the run time of partition_graph(), except for the first candidate of a large graph. If
-  // not set, only the local search is limited, in units of work (work.h), so that results are
+  // Limits the run time of partition_graph(), except for contiguous placement and the step at hand.
+  // If not set, only the local search is limited, in units of work (work.h), so that results are
   // reproducible. The units amount to about two seconds for graphs of fewer than 10,000 nodes and
   // edges, and to half a second for graphs of up to 20,000. For larger ones they are 0.25 µs per
   // node and edge, at most 1.2 s.
@@ -43,7 +43,7 @@ struct PartitionOptions {
   // The time to make a placement fit, if none fits after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
   // The number of threads. They make the candidates and then run the local searches. A small graph
-  // gets two searches, which a single thread runs one after the other.
+  // gets several searches. The result does not depend on the number of threads.
   unsigned threads = 2;
   std::uint64_t seed = 1;
 };

@@ -15,9 +15,12 @@
 
 namespace convoy::partition {
 
-// The searches that follow the first two: none, a few short ones, or after these more until the
-// time limit.
-enum class Rounds { kNone, kShort, kUntilDeadline };
+// How much Partitioner searches.
+enum class Rounds {
+  kOneSearch,      // once, on all devices
+  kShort,          // several times, also on fewer devices, and then in a few short rounds
+  kUntilDeadline,  // then also in rounds until the time limit
+};
 
 class Partitioner {
  public:
@@ -100,7 +103,9 @@ class Partitioner {
   Nanoseconds makespan_of(const Placement& placement) const {
     return simulate(cost_, placement, Detail::kTimes).makespan;
   }
-  Placement polished(const Placement& best, ImprovementLimits limits) const;
+  Placement search_once(const Placement& start, ImprovementLimits limits, ImprovementCounts& counts) const;
+  Placement search_each_width(const Placement& start, const ImprovementLimits& limits,
+                              ImprovementCounts& counts) const;
   Placement second_search(const Entry& best, ImprovementLimits limits) const;
   // Returns whether any placement exceeded the memory limits before its repair. If so, the limits
   // matter for this graph.

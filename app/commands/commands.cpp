@@ -43,8 +43,10 @@ std::string in_one_line(std::string message) {
 // Shortens what the message repeats of a command line's long word: the word, the value after its
 // "=" or an item of its list. Paths stay whole, so that users can find the file.
 void shorten(std::string& message, const std::string& word) {
-  if (word.find('/') != std::string::npos) return;
-  std::vector<std::string> parts = {word, word.substr(word.find('=') + 1)};
+  const std::string value = word.substr(word.find('=') + 1);
+  for (const char* beginning : {"/", "./", "../"})
+    if (value.starts_with(beginning)) return;
+  std::vector<std::string> parts = {word, value};
   for (std::size_t begin = 0, end = 0; end < word.size(); begin = end + 1) {
     end = std::min(word.find_first_of("=,", begin), word.size());
     parts.push_back(word.substr(begin, end - begin));

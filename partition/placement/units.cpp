@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -33,12 +34,16 @@ Units::Units(const TaskGraph& graph, DeviceIndex devices) {
   for (NodeIndex node = 0; node < nodes; ++node) members_[next[of(node)]++] = node;
 }
 
-bool interchangeable(const CostModel& cost, const Units& units) {
+bool alike_devices(const CostModel& cost) {
   for (DeviceIndex device = 1; device < cost.device_count(); ++device)
     if (cost.machine().device(device).memory_limit != cost.machine().device(0).memory_limit) return false;
-  for (std::int32_t unit = 0; unit < units.count(); ++unit)
-    if (units.pin(unit) != kNone) return false;
   return cost.uniform();
+}
+
+DeviceIndex highest_pin(const Units& units) {
+  DeviceIndex highest = kNone;
+  for (std::int32_t unit = 0; unit < units.count(); ++unit) highest = std::max(highest, units.pin(unit));
+  return highest;
 }
 
 }  // namespace convoy::partition

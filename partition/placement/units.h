@@ -30,9 +30,15 @@ class Units {
   std::vector<NodeIndex> members_;
 };
 
+// Returns whether all devices and links are alike.
+bool alike_devices(const CostModel& cost);
+// Returns the last device to which a unit is pinned, or kNone.
+DeviceIndex highest_pin(const Units& units);
 // Returns whether all devices and links are alike and nothing is pinned. Then only the number of
 // devices matters.
-bool interchangeable(const CostModel& cost, const Units& units);
+inline bool interchangeable(const CostModel& cost, const Units& units) {
+  return alike_devices(cost) && highest_pin(units) == kNone;
+}
 
 // The devices assigned to units so far. A pinned unit has its device from the start.
 class UnitDevices {

@@ -83,6 +83,36 @@ TEST(SecondSearch, FindsOnSmallGraphsWhatFewerDevicesFind) {
   }
 }
 
+// Under contention none of these numbers of devices may give a longer schedule than a smaller one,
+// also if a node is pinned. The number of threads must change nothing.
+TEST(SecondSearch, FindsUnderContentionWhatAnyFewerDevicesFind) {
+  PartitionOptions options;
+  options.search_work = 2'000'000;
+  std::vector<TaskGraph> graphs;
+  for (const char* family : {"recurrent", "wide-resnet", "random"})
+    graphs.push_back(generate_task_graph(family, {.nodes = 150}));
+  graphs.push_back(testing::random_graph(1, {.nodes = 120, .edge_share = 0.05, .pins = 5}));
+  for (const TaskGraph& graph : graphs) {
+    Nanoseconds shortest = std::numeric_limits<Nanoseconds>::max();
+    for (const DeviceIndex devices : {2, 3, 4, 5, 6, 7, 8, 12, 16}) {
+      SCOPED_TRACE(devices);
+      Machine machine = Machine::uniform(devices, {25'000, 10});
+      machine.set_contention(true);
+      const CostModel cost(graph, machine);
+      options.threads = 1 + devices % 3;
+      const PartitionResult result = partition_graph(cost, options);
+      expect_valid(cost, result);
+      EXPECT_LE(result.simulation.makespan, shortest);
+      shortest = std::min(shortest, result.simulation.makespan);
+      if (devices > 4) continue;
+      options.threads = 4;
+      const PartitionResult again = partition_graph(cost, options);
+      EXPECT_EQ(again.placement->device_of, result.placement->device_of);
+      EXPECT_EQ(again.improvement.tried, result.improvement.tried);
+    }
+  }
+}
+
 // The same must hold under memory limits that some placements on two devices exceed.
 TEST(SecondSearch, FindsUnderMemoryLimitsWhatFewerDevicesFind) {
   GeneratorOptions size;

@@ -65,6 +65,9 @@ TEST(Commands, MessagesRepeatAtMost80CharactersOfAWord) {
                  "--stops: found 'a,," + std::string(74, 'x') + "…', expected a value at every comma");
   const std::string path = "/" + text;
   expect_failure({"fly", "--wings", path}, 2, "--wings: found '" + path + "'" + expected);
+  expect_failure({"fly", "--wings=." + path}, 2, "--wings: found '." + path + "'" + expected);
+  expect_failure({"fly", "--wings", "1" + path}, 2,
+                 "--wings: found '1/" + std::string(75, 'x') + "…'" + expected);
 }
 
 TEST(Commands, HelpAndVersionSucceed) {
