@@ -137,9 +137,10 @@ auto with_kind(ActivationKind kind, Visit visit) {
       return visit(std::integral_constant<K, K::gelu>{});
     case K::gelu_tanh:
       return visit(std::integral_constant<K, K::gelu_tanh>{});
-    default:
-      return visit(std::integral_constant<K, K::affine>{});
+    case K::affine:
+      break;
   }
+  return visit(std::integral_constant<K, K::affine>{});
 }
 
 }  // namespace convoy::kernels::activation

@@ -66,6 +66,14 @@ std::optional<PatternGraph::WithNumber> PatternGraph::with_number(const FileNode
   return std::nullopt;
 }
 
+int PatternGraph::small_power(const std::string& value) const {
+  const FileNode* pow = binary(value, "Pow");
+  const auto exponent = pow == nullptr ? std::nullopt : number(pow->inputs[1]);
+  for (const int power : {2, 3})
+    if (exponent == power) return power;
+  return 0;
+}
+
 bool PatternGraph::is_sum(const std::string& value, double number, std::string& other) const {
   const FileNode* add = binary(value, "Add");
   const auto found = add == nullptr ? std::nullopt : with_number(*add);
@@ -87,8 +95,8 @@ void PatternGraph::collect(const std::string& value, Product& product, int depth
   } else if (const FileNode* div = binary(value, "Div"); div != nullptr && number(div->inputs[1])) {
     product.number /= *number(div->inputs[1]);
     collect(div->inputs[0], product, depth + 1);
-  } else if (const FileNode* pow = binary(value, "Pow"); pow != nullptr && number(pow->inputs[1]) == 3) {
-    for (int i = 0; i < 3; ++i) collect(pow->inputs[0], product, depth + 1);
+  } else if (const int power = small_power(value); power > 0) {
+    for (int i = 0; i < power; ++i) collect(binary(value, "Pow")->inputs[0], product, depth + 1);
   } else {
     product.values.push_back(value);
   }

@@ -45,6 +45,8 @@ class PatternGraph {
     double number;
   };
   std::optional<WithNumber> with_number(const FileNode& node) const;
+  // Returns 2 or 3 if the value is the square or the cube of another one, and 0 otherwise.
+  int small_power(const std::string& value) const;
   // Returns whether the value is a sum of `number` and another value. Sets `other` to its name.
   bool is_sum(const std::string& value, double number, std::string& other) const;
 

@@ -134,6 +134,15 @@ TEST_F(Patterns, ErfAloneIsRefused) {
       << maker.error();
 }
 
+TEST_F(Patterns, OtherFormsOfGeluAreRefused) {
+  maker.node("Gelu", {"x"}, "z", {.texts = {{"approximate", "fast"}}});
+  maker.classify("z", 6);
+  EXPECT_NE(maker.error().find("node the_z (Gelu): approximate is 'fast', expected none or tanh"),
+            std::string::npos)
+      << maker.error();
+}
+
+// A square and a cube are products like any other.
 TEST_F(Patterns, GeluWithTanhIsFoundWithPowersAndWithProducts) {
   for (const bool power : {false, true}) {
     maker = ModelMaker({2, 6, 8, 8});

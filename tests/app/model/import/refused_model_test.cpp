@@ -104,7 +104,6 @@ TEST_F(ImportedModel, RefusesAttributesThatItCannotFollow) {
             {.integers = {{"axis", 1}}},
             "is inside the network; expected it at the end, where the loss has it"},
            {"Softmax", {.integers = {{"axis", 3}}}, "is over axis 3 of 2x3x8x8, expected the channels"},
-           {"Gelu", {.texts = {{"approximate", "fast"}}}, "approximate is 'fast', expected none or tanh"},
            {"Cast", {.integers = {{"to", 7}}}, "makes values of type 7, expected real numbers"},
            {"ReduceMean",
             {.lists = {{"axes", {1}}}},
