@@ -94,6 +94,9 @@ struct StepOptions {
   // CUDA: the number of instructions that may run at the same time, 1 to kMostLanes, or kAutoLanes.
   // It does not change the bits of the results.
   int lanes = kDefaultLanes;
+  // Whether parameters get all of their initial values. If not, they repeat the first ones, which
+  // is enough to time steps and faster for large networks.
+  bool initialise_all = true;
   bool time_waits = true;      // CUDA: whether to time the waits for other ranks (exposed_comm_ms)
   DeviceGate* gate = nullptr;  // not null if other sessions of this process use the device, too
   // Which convolutions sum the gradient of their weights over pieces of the batch

@@ -1,8 +1,12 @@
 #include "app/execute/session_tensors.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/device/device_memory.h"
 
@@ -23,6 +27,7 @@ void SessionTensors::initialise() {
 void SessionTensors::initialise(int member) {
   const std::uint64_t seed = options_.members[static_cast<std::size_t>(member)].seed;
   const auto fill = [&](const PersistentTensor& tensor, const ParameterSpec& spec) {
+    if (!options_.initialise_all && !spec.values) return repeat_values(tensor, spec, seed, member);
     std::vector<float> values(static_cast<std::size_t>(spec.shape.elements()));
     app::initialize(spec, seed, values.data());
     write(tensor, values, member);
@@ -30,6 +35,21 @@ void SessionTensors::initialise(int member) {
   for (std::size_t i = 0; i < graph_.parameters.size(); ++i)
     fill(memory_.parameters()[i], graph_.parameters[i].spec);
   for (std::size_t i = 0; i < graph_.states.size(); ++i) fill(memory_.states()[i], graph_.states[i].second);
+}
+
+void SessionTensors::repeat_values(const PersistentTensor& tensor, const ParameterSpec& spec,
+                                   std::uint64_t seed, int member) {
+  constexpr std::int64_t kMost = 1 << 16;
+  ParameterSpec few = spec;
+  few.shape = {std::min(spec.shape.elements(), kMost)};
+  std::vector<float> values(static_cast<std::size_t>(few.shape.elements()));
+  app::initialize(few, seed, values.data());
+  const Admission admitted = use_memory();
+  copies_are_stale_ = true;
+  auto* const address = static_cast<std::byte*>(memory_.of_member(tensor.address, member));
+  const std::size_t block = values.size() * sizeof(float);
+  kernels::copy_in(options_.backend, address, values.data(), block);
+  kernels::repeat(options_.backend, address, block, tensor.desc.bytes());
 }
 
 void SessionTensors::initialise(const Network& network, int member) {

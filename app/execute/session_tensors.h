@@ -62,6 +62,9 @@ class SessionTensors {
 
  private:
   void initialise(int member);
+  // Fills a tensor with its first initial values, again and again, whatever its layout.
+  void repeat_values(const PersistentTensor& tensor, const ParameterSpec& spec, std::uint64_t seed,
+                     int member);
 
   const StepGraph& graph_;
   const StepOptions& options_;

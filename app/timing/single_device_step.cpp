@@ -36,9 +36,10 @@ CompiledGraph alone_on_images(const CompiledGraph& whole, int reuse_delay) {
 }  // namespace
 
 double time_single_device_step(const CompiledSteps& steps, const StepOptions& options) {
-  constexpr int kWarmUp = 3, kSteps = 15;
+  constexpr int kWarmUp = 3, kSteps = 9;
   StepOptions alone = options;
   alone.input = {};
+  alone.initialise_all = false;
   alone.memory_limit = 0;  // the limit holds for the stages of a partition, not for this step
   comm::SingleRank rank;
   const int delay = reuse_delay_of(alone);
