@@ -1,6 +1,7 @@
 #include "app/model/import/model_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -48,7 +49,10 @@ Network import_outputs(FileGraph graph) {
   const std::vector<std::string> outputs = graph.outputs;
   if (outputs.size() == 1) return import_graph(std::move(graph));
   try {
-    return import_graph(graph);
+    Network network = import_graph(graph);
+    network.note(fmt::format("of its outputs {} only the first is used unless --loss-weights is given",
+                             fmt::join(outputs, ", ")));
+    return network;
   } catch (const std::runtime_error& error) {
     graph.outputs = {outputs[0]};
     Network network = import_graph(std::move(graph));
@@ -184,8 +188,8 @@ Network ModelFile::network(const Shape& input, int classes) const {
     const Layer& layer = network_.layers()[static_cast<std::size_t>(id)];
     if (std::ranges::find(heads, id) != heads.end()) {
       add_head(network, layer, classes);
-      network.note(fmt::format("layer {} is drawn anew: it had {} classes, now {}", layer.name,
-                               this->classes(), classes));
+      network.note(fmt::format("layer {} is drawn anew unless --init has it: it had {} classes, now {}",
+                               layer.name, this->classes(), classes));
     } else {
       const LayerId added = network.append(layer);
       adapt_first(network, added, image()[0]);

@@ -51,7 +51,7 @@ TEST_F(ImportedModel, TakesOtherImagesAndClasses) {
   EXPECT_EQ(parameters[1].shape, (Shape{7, 4}));
   EXPECT_EQ(parameters[1].values, nullptr);
   ASSERT_EQ(network.notes().size(), 1u);
-  EXPECT_EQ(network.notes()[0], "layer fc is drawn anew: it had 3 classes, now 7");
+  EXPECT_EQ(network.notes()[0], "layer fc is drawn anew unless --init has it: it had 3 classes, now 7");
 }
 
 TEST_F(ImportedModel, SumsOrRepeatsTheChannelsOfItsFirstConvolution) {
@@ -150,6 +150,8 @@ TEST_F(ImportedModel, TakesEveryOutputThatIsAClassifier) {
   maker.add_output("auxiliary");
   const ModelFile file(maker.parse());
   const Network network = file.network({2, 3, 8, 8}, 6);
+  EXPECT_EQ(network.notes()[0],
+            "of its outputs y, auxiliary only the first is used unless --loss-weights is given");
   ASSERT_EQ(network.outputs().size(), 2u);
   EXPECT_EQ(network.layers()[static_cast<std::size_t>(network.outputs()[0])].name, "fc");
   EXPECT_EQ(network.layers()[static_cast<std::size_t>(network.outputs()[1])].name, "aux");
