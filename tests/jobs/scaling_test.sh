@@ -294,7 +294,7 @@ check "not a number" says 2 "--ranks" "$scaling" --ranks 1,b "$folder/x"
 for flag in --ranks --batches; do check "$flag 0" says 2 "$flag: found '0'" "$scaling" "$flag" 0 "$folder/x"; done
 check "no names" says 2 "--models: found ','" "$scaling" --models , "$folder/x"
 check "more ranks than the job has" says 1 "--ranks 1,8: this job has 4" env SLURM_NTASKS=4 "$scaling" --backend cpu --ranks 1,8 "$folder/x"
-check "no topology in the file" says 1 "README.md: not a JSON" "$scaling" --backend cpu --ranks 1 --topology "$root/README.md" "$folder/x"
+check "no topology in the file" says 1 "README.md: not JSON" "$scaling" --backend cpu --ranks 1 --topology "$root/README.md" "$folder/x"
 mkdir "$folder/full"
 touch "$folder/full/weak"
 check "no folder for a run" says 1 "resnet50-b256-fp32: cannot be made" "$scaling" --backend cpu --ranks 1 --scaling weak "$folder/full"
