@@ -28,6 +28,21 @@ Machine first_devices(const Machine& wide, DeviceIndex devices) {
   return machine;
 }
 
+// Returns the numbers of devices on which a machine with `devices` searches, largest first: all of
+// them, of the larger numbers …, 32, 24, 16, 12, and each number from 8 to `least`.
+std::vector<DeviceIndex> widths_of(DeviceIndex devices, DeviceIndex least) {
+  constexpr DeviceIndex kEachUpTo = 8;
+  std::vector<DeviceIndex> widths;
+  for (DeviceIndex width = 2; width < devices;) {
+    if (width >= least) widths.push_back(width);
+    const auto power = static_cast<DeviceIndex>(std::bit_floor(static_cast<std::uint32_t>(width)));
+    width += width < kEachUpTo ? 1 : power / 2;
+  }
+  widths.push_back(devices);
+  std::reverse(widths.begin(), widths.end());
+  return widths;
+}
+
 // The first devices of a machine whose devices are all alike, and the shortest placement found for
 // them. The placement is the best of the simple algorithms at first, and search() improves it.
 class FewerDevices {
@@ -170,21 +185,6 @@ Placement Partitioner::search_once(const Placement& start, ImprovementLimits lim
   limits.temperature /= 2;
   limits.patience = ImprovementLimits().patience;
   return improve(cost_, units_, found, limits);
-}
-
-// Returns the numbers of devices on which a machine with `devices` searches, largest first: all of
-// them, of the larger numbers …, 32, 24, 16, 12, and each number from 8 to `least`.
-std::vector<DeviceIndex> widths_of(DeviceIndex devices, DeviceIndex least) {
-  constexpr DeviceIndex kEachUpTo = 8;
-  std::vector<DeviceIndex> widths;
-  for (DeviceIndex width = 2; width < devices;) {
-    if (width >= least) widths.push_back(width);
-    const DeviceIndex power = static_cast<DeviceIndex>(std::bit_floor(static_cast<std::uint32_t>(width)));
-    width += width < kEachUpTo ? 1 : power / 2;
-  }
-  widths.push_back(devices);
-  std::reverse(widths.begin(), widths.end());
-  return widths;
 }
 
 // Does search_once() on all devices, and on fewer devices as a machine with only these does it, and

@@ -30,8 +30,9 @@ struct PartitionOptions {
   // node and edge, at most 1.2 s.
   //
   // With a time limit, the same searches come first, and then rounds of further searches from the
-  // best result. So the time limit never lengthens the schedule if it is at least as long as a run
-  // without a time limit takes. Under memory limits it must be several times as long.
+  // best result. So on graphs of up to 20,000 nodes and edges the time limit never lengthens the
+  // schedule if it is at least as long as a run without a time limit takes. Under memory limits it
+  // must be several times as long.
   std::optional<std::chrono::duration<double>> time_limit;
   // The units of work of one of the first local searches in a graph of up to 20,000 nodes and
   // edges.
