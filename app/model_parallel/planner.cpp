@@ -62,20 +62,15 @@ void Planner::refuse_impossible() const {
   if (proof(kSlack)) throw std::runtime_error(where() + *proof(1));
 }
 
-PartitionPlan Planner::plan(const WholeStepTimes& times) const {
-  const partition::TaskGraph tasks = tasks_of(times.ops.passed);
-  PartitionPlan plan = place(tasks);
-  complete(plan, tasks, times);
-  return plan;
-}
+PartitionPlan Planner::plan(const MeasuredOps& ops) const { return place(tasks_of(ops.passed)); }
 
-double Planner::predict(const PartitionPlan& plan, const WholeStepTimes& times,
+double Planner::predict(const PartitionPlan& plan, const MeasuredOps& whole,
                         const PlacedTimes& placed) const {
-  OpTimes ops = times.ops.passed;
+  OpTimes ops = whole.passed;
   ops.node_ms = placed.alone;
   MachineProfile profile = profile_;
   profile.slowdown = placed.slowdown;
-  const double update = times.ops.worked.update_ms_per_element;
+  const double update = whole.worked.update_ms_per_element;
   for (const double together : placed.update)
     profile.update_slowdown.push_back(update > 0 && together > 0 ? together / update : 1);
   const StagePrograms programs =
@@ -87,14 +82,18 @@ double Planner::predict(const PartitionPlan& plan, const WholeStepTimes& times,
 // Keeps the partitioned step only if it is predicted to be at least 5 % faster than one rank, or if
 // one rank cannot hold the step. The margin is needed because predictions leave out some waits for
 // tensors. On GPUs they have been 1 to 21 % too short, most of all for small kernels.
-PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const {
+PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const MeasuredOps& ops,
+                              double side_by_side) const {
   constexpr double kWorthwhile = 0.95;
+  const partition::TaskGraph tasks = tasks_of(ops.passed);
+  const double one_rank_ms = ms(tasks.total_time()) * side_by_side;
   plan.predicted_step_ms = predicted_ms;
-  if (predicted_ms < kWorthwhile * plan.one_rank_ms || !fits_one_rank()) return plan;
-  const partition::TaskGraph tasks = tasks_of(times.ops.passed);
-  plan = keep_whole(tasks);
-  complete(plan, tasks, times);
-  plan.predicted_step_ms = plan.one_rank_ms;
+  if (predicted_ms >= kWorthwhile * one_rank_ms && fits_one_rank()) {
+    plan = keep_whole(tasks);
+    plan.predicted_step_ms = one_rank_ms;
+  }
+  plan.one_rank_ms = one_rank_ms;
+  complete(plan);
   return plan;
 }
 
@@ -213,9 +212,8 @@ PartitionPlan Planner::keep_whole(const partition::TaskGraph& tasks) const {
   return plan_of(tasks, whole);
 }
 
-void Planner::complete(PartitionPlan& plan, const partition::TaskGraph& tasks,
-                       const WholeStepTimes& times) const {
-  plan.one_rank_ms = ms(tasks.total_time()) * times.side_by_side;
+// Sets what only reports need: the slowest link and the summaries of the stages.
+void Planner::complete(PartitionPlan& plan) const {
   plan.one_rank_bytes = one_rank_bytes_;
   plan.link_bytes_per_ms = std::numeric_limits<double>::max();
   for (int a = 0; a < stages_; ++a)

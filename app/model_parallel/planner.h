@@ -29,15 +29,17 @@ class Planner {
   // Throws std::runtime_error if no placement can fit into memory. Needs no measured times.
   void refuse_impossible() const;
 
-  // Returns the fastest placement that the partitioner finds with the times of the undivided step.
-  // Throws std::runtime_error if it finds no placement that keeps to the memory limit.
-  PartitionPlan plan(const WholeStepTimes& times) const;
+  // Returns the fastest placement that the partitioner finds with the times of the undivided step's
+  // operations. Throws std::runtime_error if it finds no placement that keeps to the memory limit.
+  PartitionPlan plan(const MeasuredOps& ops) const;
   // Returns the predicted milliseconds of a step. `placed` are the times of the plan's stages,
   // measured on the ranks that will run them.
-  double predict(const PartitionPlan& plan, const WholeStepTimes& times, const PlacedTimes& placed) const;
-  // Returns `plan` with `predicted_ms` as its time. If the step fits on one rank and `plan` is
-  // predicted to be hardly faster, returns a plan that keeps the whole step on the first rank.
-  PartitionPlan decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const;
+  double predict(const PartitionPlan& plan, const MeasuredOps& ops, const PlacedTimes& placed) const;
+  // Returns `plan` with `predicted_ms` as its time, and what a report says about it. If the step
+  // fits on one rank and `plan` is predicted to be hardly faster, the plan returned keeps the whole
+  // step on the first rank. `side_by_side` is the result of time_side_by_side().
+  PartitionPlan decide(PartitionPlan plan, double predicted_ms, const MeasuredOps& ops,
+                       double side_by_side) const;
 
  private:
   int buffers_of_update() const;
@@ -50,7 +52,7 @@ class Planner {
   PartitionPlan place(const partition::TaskGraph& tasks) const;
   PartitionPlan plan_of(const partition::TaskGraph& tasks, const partition::PartitionResult& result) const;
   PartitionPlan keep_whole(const partition::TaskGraph& tasks) const;
-  void complete(PartitionPlan& plan, const partition::TaskGraph& tasks, const WholeStepTimes& times) const;
+  void complete(PartitionPlan& plan) const;
 
   const CompiledSteps& whole_;
   const StepOptions& options_;

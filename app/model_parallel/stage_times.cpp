@@ -17,20 +17,20 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& options,
-                               const RankGroups& groups, std::int64_t memory_limit, bool fits_one_rank) {
+MeasuredOps time_ops_of_whole_step(const CompiledSteps& whole, const StepOptions& options,
+                                   const RankGroups& groups, std::int64_t memory_limit) {
   const FullBatchControl control(whole, options, groups);
-  const std::int64_t elements = parameter_elements(*whole.train);
-  WholeStepTimes times;
-  times.ops = measure_op_times(*whole.train, options.backend, control.get(), memory_limit);
-  measure_update_time(options.backend, control.get(), options.optimizer, elements / groups.stages->size(),
-                      memory_limit, times.ops);
-  if (options.backend != kernels::Backend::cuda || !fits_one_rank) return times;
-  const OpTimes& passed = times.ops.passed;
-  const double one_by_one = std::accumulate(passed.node_ms.begin(), passed.node_ms.end(), 0.0) +
-                            passed.update_ms_per_element * static_cast<double>(elements);
-  times.side_by_side = time_single_device_step(whole, options) / one_by_one;
-  return times;
+  MeasuredOps ops = measure_op_times(*whole.train, options.backend, control.get(), memory_limit);
+  measure_update_time(options.backend, control.get(), options.optimizer,
+                      parameter_elements(*whole.train) / groups.stages->size(), memory_limit, ops);
+  return ops;
+}
+
+double time_side_by_side(const CompiledSteps& whole, const StepOptions& options, const OpTimes& ops) {
+  if (options.backend != kernels::Backend::cuda) return 1;
+  const double one_by_one = std::accumulate(ops.node_ms.begin(), ops.node_ms.end(), 0.0) +
+                            ops.update_ms_per_element * static_cast<double>(parameter_elements(*whole.train));
+  return time_single_device_step(whole, options) / one_by_one;
 }
 
 StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,

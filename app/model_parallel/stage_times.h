@@ -13,18 +13,15 @@
 
 namespace convoy::app {
 
-struct WholeStepTimes {
-  MeasuredOps ops;
-  // The time of a whole step divided by the sum of its operations' times. It is below 1 if some
-  // operations run at the same time (execute/lane_plan.h).
-  double side_by_side = 1;
-};
-
 // Times the operations of the undivided step on this rank while the other ranks wait. Uses at most
-// `memory_limit` bytes (0: the bytes of all its tensors). On a GPU it also times the step as a
-// whole if `fits_one_rank` is set.
-WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& options,
-                               const RankGroups& groups, std::int64_t memory_limit, bool fits_one_rank);
+// `memory_limit` bytes (0: the bytes of all its tensors).
+MeasuredOps time_ops_of_whole_step(const CompiledSteps& whole, const StepOptions& options,
+                                   const RankGroups& groups, std::int64_t memory_limit);
+
+// Times the undivided step on this rank's GPU and returns its time divided by the sum of the times
+// of its operations, `ops`. The ratio is below 1 if some operations run at the same time
+// (execute/lane_plan.h). Returns 1 on CPUs. Needs memory for the whole step.
+double time_side_by_side(const CompiledSteps& whole, const StepOptions& options, const OpTimes& ops);
 
 // The times of the nodes of a stage. Nodes that communicate have the time 0 and the slowdown 1.
 struct StageTimes {

@@ -43,11 +43,11 @@ class Planning : public testing::TestWithParam<Backend> {
     const CompiledSteps whole = compile_steps(network, options, groups);
     const Planner planner(whole, options, groups, std::move(profile));
     planner.refuse_impossible();
-    const WholeStepTimes times =
-        time_whole_step(whole, options, groups, planner.memory_limit(), planner.fits_one_rank());
-    PartitionPlan plan = planner.plan(times);
-    const double predicted_ms = predicted * plan.one_rank_ms;
-    return planner.decide(std::move(plan), predicted_ms, times);
+    const MeasuredOps ops = time_ops_of_whole_step(whole, options, groups, planner.memory_limit());
+    const double side_by_side = planner.fits_one_rank() ? time_side_by_side(whole, options, ops.passed) : 1;
+    const PartitionPlan plan = planner.plan(ops);
+    const double one_rank_ms = planner.decide(plan, 0, ops, side_by_side).one_rank_ms;
+    return planner.decide(plan, predicted * one_rank_ms, ops, side_by_side);
   }
   static void expect_whole(const PartitionPlan& plan) {
     EXPECT_EQ(plan.transfers, 0);
