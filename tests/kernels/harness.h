@@ -145,4 +145,19 @@ Tensor floats(Shape shape, std::vector<double> values);
 Tensor doubles(Shape shape, std::vector<double> values);
 StepControl all_valid(std::int64_t samples);
 
+// Shapes for operations that treat every element alike.
+inline const std::vector<Shape> kElementwiseShapes = {
+    {2, 3, 5, 7}, {1, 16, 4, 4}, {3, 33, 1, 1}, {5, 37}, {1, 20, 40, 33}};
+
+// Makes the case of an operation that has one output.
+template <typename Problem>
+Case case_of(const char* name, Kernel (*maker)(Backend, const Problem&, KernelRequest&), Problem problem,
+             std::vector<Tensor> inputs, const Shape& output, double tolerance = 0) {
+  return {.name = std::string(name) + " " + inputs[0].desc.shape.to_string() + " to " + output.to_string(),
+          .maker = [=](Backend backend, KernelRequest& request) { return maker(backend, problem, request); },
+          .inputs = std::move(inputs),
+          .outputs = {f32(output)},
+          .tolerance = tolerance};
+}
+
 }  // namespace convoy::kernels::testing

@@ -2,7 +2,7 @@
 // Prints a Markdown table with microseconds, bandwidth (the bytes that must move, over that time)
 // and its share of the bandwidth of a copy. Operands rotate through more memory than the L2 cache
 // holds. Usage: kernels_bandwidth [part of an operation's name]
-#include "tests/kernels/bandwidth.h"
+#include "tests/kernels/bandwidth/bandwidth.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include "kernels/layer_norm/layer_norm.h"
 #include "kernels/pool/pool.h"
 #include "kernels/prelu/prelu.h"
-#include "tests/kernels/bandwidth.h"
+#include "tests/kernels/bandwidth/bandwidth.h"
 
 namespace convoy::kernels::testing {
 namespace {
