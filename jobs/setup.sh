@@ -10,7 +10,7 @@ if [ "${for_tests:-no}" = yes ]; then
              python3-torchvision python3-onnx)
   # Install chromium only on Debian, because Ubuntu's package needs snapd to install a browser.
   ! grep -qx 'ID=debian' /etc/os-release || packages+=(chromium)
-  packages+=(codespell clang-format)  # for check_style.sh
+  packages+=(codespell clang-format clang-tidy)  # for check_style.sh
 fi
 missing=()
 for package in "${packages[@]}"; do
