@@ -51,9 +51,9 @@ Bytes Partitioner::largest_limit() const {
   return largest;
 }
 
-// Finds the device that fills the largest fraction of its memory limit. Returns this fraction of
-// the largest limit of any device, in bytes. If all limits are equal, this is the device's peak
-// memory.
+// Returns the memory limit that all devices would need, if their limits stayed in proportion. So it
+// takes the largest share of its limit that any device fills, and returns that share of the largest
+// limit, in bytes. With equal limits this is the largest peak.
 Bytes Partitioner::largest_peak(const Simulation& simulation) const {
   double share = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)

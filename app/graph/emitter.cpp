@@ -63,7 +63,8 @@ TensorId Emitter::output_gradient() { return output_gradients(1)[0]; }
 std::vector<TensorId> Emitter::output_gradients(int at_most) {
   auto found = contributions_.find(output_);
   if (found == contributions_.end())
-    throw std::runtime_error(fmt::format("layer {}: its output reaches no loss", layer_));
+    throw std::runtime_error(fmt::format(
+        "layer {}: found an output that no later layer uses, expected it to reach the loss", layer_));
   std::vector<TensorId> gradients = std::move(found->second);
   contributions_.erase(found);
   if (std::ssize(gradients) <= at_most) return gradients;

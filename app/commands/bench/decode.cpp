@@ -18,6 +18,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/json_text.h"
+#include "app/median.h"
 #include "data/convert/jpeg_encode.h"
 #include "data/image/image_decoder.h"
 #include "data/synthetic/photographs.h"
@@ -110,11 +111,6 @@ struct Rates {
   // `ratio` is the median of decoder / bare.
   double bare = 0, decoder = 0, ratio = 0;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // Measures both decoders alternately on all tasks, so that other load on the machine affects both.
 // Counts the CPU time of the thread.

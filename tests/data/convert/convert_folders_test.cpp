@@ -24,9 +24,9 @@ TEST_F(ConvertFolders, NestedFoldersBelongToTheirClassAndExtensionsMayBeInCapita
   EXPECT_EQ(result().labels(Split::train), (std::vector<std::int32_t>{0, 0, 0, 1, 1}));
 }
 
-// Every extension that Pillow knows for JPEG and PNG is read. The extensions of all other image
-// formats, those of torchvision's ImageFolder, of Pillow and of cameras among them, are an error:
-// none is left out as if it were no image.
+// Files are read if Pillow knows their extension as one of JPEG or PNG. Files with the extension of
+// another image format are an error, because leaving them out in silence would lose images. The
+// extensions tested are those of torchvision's ImageFolder, of Pillow and of cameras.
 TEST_F(ConvertFolders, EveryExtensionOfAnImageIsReadOrAnError) {
   const Bytes jpeg = encode_jpeg(smooth_image(8, 10, 3, 9));
   for (const std::string extension : {"jpg", "jpeg", "jpe", "jfif", "jif", "pjpeg", "pjp", "JPE"}) {
