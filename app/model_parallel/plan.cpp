@@ -21,31 +21,30 @@ PlannedStep plan_partition(const Network& network, const StepOptions& options,
 
   // 2. Rank 0 decides the placement of the step.
   std::optional<Planner> planner;
-  MeasuredOps ops;
-  double side_by_side = 1;
+  WholeStepTimes times;
   PartitionPlan plan;
   std::string message;
   run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
     planner.emplace(*whole, options, groups, std::move(profile));
-    planner->refuse_impossible();
-    ops = time_ops_of_whole_step(*whole, options, groups, planner->memory_limit());
+    times.ops = time_ops(*whole, options, groups, planner->memory_limit());
     // The search needs no device, so it runs while the device times the whole step.
-    std::future<PartitionPlan> search = std::async(std::launch::async, [&] { return planner->plan(ops); });
-    if (planner->fits_one_rank()) side_by_side = time_side_by_side(*whole, options, ops.passed);
+    std::future<PartitionPlan> search =
+        std::async(std::launch::async, [&] { return planner->place(times.ops); });
+    if (planner->fits_one_rank())
+      times.concurrency_ratio = time_concurrency(*whole, options, times.ops.passed);
     plan = search.get();
     message = write_plan(plan);
   });
   const PartitionPlan placed = read_plan(world.broadcast(std::move(message), 0, "partition plan"));
 
   // 3. Time the stages on all ranks.
-  const PlacedTimes of_stages = time_stages(*whole, placed, options, groups, world, ops.rounds);
+  const PlacedTimes of_stages = time_stages(*whole, placed, options, groups, world, times.ops.rounds);
 
   // 4. Rank 0 predicts the time of the step and decides whether to keep the stages.
   run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
-    const double predicted_ms = planner->predict(plan, ops, of_stages);
-    plan = planner->decide(std::move(plan), predicted_ms, ops, side_by_side);
+    plan = planner->choose(std::move(plan), times, of_stages);
     plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     message = write_plan(plan);
   });

@@ -12,7 +12,9 @@
 #include "app/compile/memory_plan.h"
 #include "app/model_parallel/placement_summary.h"
 #include "app/model_parallel/stage_graph.h"
+#include "app/model_parallel/step_tasks.h"
 #include "partition/memory/overflow.h"
+#include "partition/partition.h"
 
 namespace convoy::app {
 namespace {
@@ -34,8 +36,37 @@ std::int64_t limit_of(std::int64_t requested, std::int64_t device_bytes) {
 
 }  // namespace
 
-Planner::Planner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
-                 MachineProfile profile)
+struct Planner::State {
+  State(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
+        MachineProfile profile);
+
+  // Throws std::runtime_error if no placement can fit into memory. Needs no measured times.
+  void refuse_impossible() const;
+  int buffers_of_update() const;
+  partition::TaskGraph tasks_of(const OpTimes& times) const;
+  std::int64_t arena_bytes(const CompiledSteps& steps) const;
+  std::string where() const;
+  partition::Machine machine_with(const std::vector<Bytes>& limits) const;
+  partition::PartitionResult partition_tasks(const partition::TaskGraph& tasks,
+                                             const std::vector<Bytes>& limits) const;
+  PartitionPlan place(const partition::TaskGraph& tasks) const;
+  PartitionPlan plan_of(const partition::TaskGraph& tasks, const partition::PartitionResult& result) const;
+  PartitionPlan keep_whole(const partition::TaskGraph& tasks) const;
+  double predict(const PartitionPlan& plan, const MeasuredOps& whole, const PlacedTimes& placed) const;
+  void complete(PartitionPlan& plan) const;
+
+  const CompiledSteps& whole_;
+  const StepOptions& options_;
+  const RankGroups& groups_;
+  const MachineProfile profile_;
+  const std::int64_t memory_limit_;
+  const int stages_;
+  const StepDependences dependences_;
+  std::int64_t one_rank_bytes_ = 0;  // bytes of the arena if one rank runs the whole step
+};
+
+Planner::State::State(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
+                      MachineProfile profile)
     : whole_(whole),
       options_(options),
       groups_(groups),
@@ -48,7 +79,7 @@ Planner::Planner(const CompiledSteps& whole, const StepOptions& options, const R
   one_rank_bytes_ = arena_bytes(stage_of_steps(whole_, one, 0, options_));
 }
 
-void Planner::refuse_impossible() const {
+void Planner::State::refuse_impossible() const {
   if (memory_limit_ == 0) return;
   OpTimes any;
   any.node_ms.assign(whole_.train->graph.nodes.size(), 1);
@@ -62,10 +93,8 @@ void Planner::refuse_impossible() const {
   if (proof(kSlack)) throw std::runtime_error(where() + *proof(1));
 }
 
-PartitionPlan Planner::plan(const MeasuredOps& ops) const { return place(tasks_of(ops.passed)); }
-
-double Planner::predict(const PartitionPlan& plan, const MeasuredOps& whole,
-                        const PlacedTimes& placed) const {
+double Planner::State::predict(const PartitionPlan& plan, const MeasuredOps& whole,
+                               const PlacedTimes& placed) const {
   OpTimes ops = whole.passed;
   ops.node_ms = placed.alone;
   MachineProfile profile = profile_;
@@ -79,39 +108,21 @@ double Planner::predict(const PartitionPlan& plan, const MeasuredOps& whole,
       programs, costs_of_programs(profile, programs, tasks_of(ops), plan.stage_of_task, whole_.train->descs));
 }
 
-// Keeps the partitioned step only if it is predicted to be at least 5 % faster than one rank, or if
-// one rank cannot hold the step. The margin is needed because predictions leave out some waits for
-// tensors. On GPUs they have been 1 to 21 % too short, most of all for small kernels.
-PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const MeasuredOps& ops,
-                              double side_by_side) const {
-  constexpr double kWorthwhile = 0.95;
-  const partition::TaskGraph tasks = tasks_of(ops.passed);
-  const double one_rank_ms = ms(tasks.total_time()) * side_by_side;
-  plan.predicted_step_ms = predicted_ms;
-  if (predicted_ms >= kWorthwhile * one_rank_ms && fits_one_rank()) {
-    plan = keep_whole(tasks);
-    plan.predicted_step_ms = one_rank_ms;
-  }
-  plan.one_rank_ms = one_rank_ms;
-  complete(plan);
-  return plan;
-}
-
 // Returns the number of buffers, such as momenta, that the optimizer updates in addition to the
 // parameters. Each has as many bytes as the parameters.
-int Planner::buffers_of_update() const { return kernels::optimizer_inputs(options_.optimizer) - 2; }
+int Planner::State::buffers_of_update() const { return kernels::optimizer_inputs(options_.optimizer) - 2; }
 
-partition::TaskGraph Planner::tasks_of(const OpTimes& times) const {
+partition::TaskGraph Planner::State::tasks_of(const OpTimes& times) const {
   return make_step_tasks(*whole_.train, dependences_,
                          {times, buffers_of_update(), profile_.reduce_ms, profile_.reduce_ms_per_byte});
 }
 
-std::int64_t Planner::arena_bytes(const CompiledSteps& steps) const {
+std::int64_t Planner::State::arena_bytes(const CompiledSteps& steps) const {
   const auto scratch = [this](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };
   return MemoryPlan(steps, options_, scratch).total();
 }
 
-std::string Planner::where() const {
+std::string Planner::State::where() const {
   return fmt::format("{} {} bytes, --partition {}: ",
                      memory_limit_ == options_.memory_limit
                          ? "--memory-limit"
@@ -119,15 +130,15 @@ std::string Planner::where() const {
                      memory_limit_, stages_);
 }
 
-partition::Machine Planner::machine_with(const std::vector<Bytes>& limits) const {
+partition::Machine Planner::State::machine_with(const std::vector<Bytes>& limits) const {
   partition::Machine machine = describe_machine(profile_.links);
   for (int stage = 0; stage < std::ssize(limits); ++stage)
     machine.device(stage).memory_limit = limits[at(stage)];
   return machine;
 }
 
-partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& tasks,
-                                                    const std::vector<Bytes>& limits) const {
+partition::PartitionResult Planner::State::partition_tasks(const partition::TaskGraph& tasks,
+                                                           const std::vector<Bytes>& limits) const {
   const partition::Machine machine = machine_with(limits);
   const partition::CostModel cost(tasks, machine);
   partition::PartitionOptions options;
@@ -144,7 +155,7 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
 // Finds a placement whose arenas fit into memory. The partitioner ignores workspaces, gaps in the
 // arena, and that kernels work in place. So its memory limits are corrected until the real arenas
 // fit.
-PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
+PartitionPlan Planner::State::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
@@ -177,8 +188,8 @@ PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
   throw std::runtime_error(where() + reason);
 }
 
-PartitionPlan Planner::plan_of(const partition::TaskGraph& tasks,
-                               const partition::PartitionResult& result) const {
+PartitionPlan Planner::State::plan_of(const partition::TaskGraph& tasks,
+                                      const partition::PartitionResult& result) const {
   if (!result.placement) throw std::runtime_error(fmt::format("--partition {}: {}", stages_, result.reason));
   const int nodes = static_cast<int>(whole_.train->graph.nodes.size());
   const partition::Machine machine = describe_machine(profile_.links);
@@ -202,7 +213,7 @@ PartitionPlan Planner::plan_of(const partition::TaskGraph& tasks,
 
 // Returns a plan with all tasks on the first rank, in the graph's order, because another order may
 // need more memory.
-PartitionPlan Planner::keep_whole(const partition::TaskGraph& tasks) const {
+PartitionPlan Planner::State::keep_whole(const partition::TaskGraph& tasks) const {
   partition::PartitionResult whole;
   whole.placement =
       partition::Placement{stages_, std::vector<partition::DeviceIndex>(at(tasks.node_count()), 0), {}};
@@ -213,7 +224,7 @@ PartitionPlan Planner::keep_whole(const partition::TaskGraph& tasks) const {
 }
 
 // Sets what only reports need: the slowest link and the summaries of the stages.
-void Planner::complete(PartitionPlan& plan) const {
+void Planner::State::complete(PartitionPlan& plan) const {
   plan.one_rank_bytes = one_rank_bytes_;
   plan.link_bytes_per_ms = std::numeric_limits<double>::max();
   for (int a = 0; a < stages_; ++a)
@@ -225,6 +236,41 @@ void Planner::complete(PartitionPlan& plan) const {
   summarise_stages(*whole_.train,
                    make_stage_programs(dependences_, plan.placement.stage_of, stages_, plan.placement.times),
                    plan);
+}
+
+Planner::Planner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
+                 MachineProfile profile)
+    : state_(std::make_unique<State>(whole, options, groups, std::move(profile))) {
+  state_->refuse_impossible();
+}
+
+Planner::~Planner() = default;
+
+std::int64_t Planner::memory_limit() const { return state_->memory_limit_; }
+
+bool Planner::fits_one_rank() const {
+  return state_->memory_limit_ == 0 || state_->one_rank_bytes_ <= state_->memory_limit_;
+}
+
+PartitionPlan Planner::place(const MeasuredOps& ops) const {
+  return state_->place(state_->tasks_of(ops.passed));
+}
+
+// Keeps the partitioned step only if it is predicted to be at least 5 % faster than one rank, or if
+// one rank cannot hold the step. The margin is needed because predictions leave out some waits for
+// tensors. On GPUs they have been 1 to 21 % too short, most of all for small kernels.
+PartitionPlan Planner::choose(PartitionPlan placed, const WholeStepTimes& whole,
+                              const PlacedTimes& stages) const {
+  constexpr double kWorthwhile = 0.95;
+  const partition::TaskGraph tasks = state_->tasks_of(whole.ops.passed);
+  const double one_rank_ms = ms(tasks.total_time()) * whole.concurrency_ratio;
+  const double predicted_ms = state_->predict(placed, whole.ops, stages);
+  const bool keeps_whole = predicted_ms >= kWorthwhile * one_rank_ms && fits_one_rank();
+  PartitionPlan plan = keeps_whole ? state_->keep_whole(tasks) : std::move(placed);
+  plan.predicted_step_ms = keeps_whole ? one_rank_ms : predicted_ms;
+  plan.one_rank_ms = one_rank_ms;
+  state_->complete(plan);
+  return plan;
 }
 
 }  // namespace convoy::app

@@ -17,8 +17,8 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-MeasuredOps time_ops_of_whole_step(const CompiledSteps& whole, const StepOptions& options,
-                                   const RankGroups& groups, std::int64_t memory_limit) {
+MeasuredOps time_ops(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
+                     std::int64_t memory_limit) {
   const FullBatchControl control(whole, options, groups);
   MeasuredOps ops = measure_op_times(*whole.train, options.backend, control.get(), memory_limit);
   measure_update_time(options.backend, control.get(), options.optimizer,
@@ -26,7 +26,7 @@ MeasuredOps time_ops_of_whole_step(const CompiledSteps& whole, const StepOptions
   return ops;
 }
 
-double time_side_by_side(const CompiledSteps& whole, const StepOptions& options, const OpTimes& ops) {
+double time_concurrency(const CompiledSteps& whole, const StepOptions& options, const OpTimes& ops) {
   if (options.backend != kernels::Backend::cuda) return 1;
   const double one_by_one = std::accumulate(ops.node_ms.begin(), ops.node_ms.end(), 0.0) +
                             ops.update_ms_per_element * static_cast<double>(parameter_elements(*whole.train));

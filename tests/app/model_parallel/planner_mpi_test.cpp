@@ -42,12 +42,23 @@ class Planning : public testing::TestWithParam<Backend> {
     const Network network = every_op();
     const CompiledSteps whole = compile_steps(network, options, groups);
     const Planner planner(whole, options, groups, std::move(profile));
-    planner.refuse_impossible();
-    const MeasuredOps ops = time_ops_of_whole_step(whole, options, groups, planner.memory_limit());
-    const double side_by_side = planner.fits_one_rank() ? time_side_by_side(whole, options, ops.passed) : 1;
-    const PartitionPlan plan = planner.plan(ops);
-    const double one_rank_ms = planner.decide(plan, 0, ops, side_by_side).one_rank_ms;
-    return planner.decide(plan, predicted * one_rank_ms, ops, side_by_side);
+    WholeStepTimes times{time_ops(whole, options, groups, planner.memory_limit())};
+    const PartitionPlan plan = planner.place(times.ops);
+    // Returns times of the stages that are `factor` times those of the whole step's operations.
+    const auto stage_times = [&](double factor) {
+      PlacedTimes placed{times.ops.passed.node_ms, std::vector<double>(times.ops.passed.node_ms.size(), 1),
+                         std::vector<double>(stages, factor * times.ops.worked.update_ms_per_element)};
+      for (double& time : placed.alone) time *= factor;
+      return placed;
+    };
+    // Finds the factor that leads to the prediction. One rank that is far slower shows it.
+    const double one_rank_ms = planner.choose(plan, times, stage_times(1)).one_rank_ms;
+    double factor = 1;
+    times.concurrency_ratio = 1e6;
+    for (int round = 0; round < 5; ++round)
+      factor *= predicted * one_rank_ms / planner.choose(plan, times, stage_times(factor)).predicted_step_ms;
+    times.concurrency_ratio = 1;
+    return planner.choose(plan, times, stage_times(factor));
   }
   static void expect_whole(const PartitionPlan& plan) {
     EXPECT_EQ(plan.transfers, 0);
@@ -72,14 +83,14 @@ TEST_P(Planning, KeepsToOneRankThatIsHardlySlower) {
 
 TEST_P(Planning, KeepsToStagesThatAreFaster) {
   const PartitionPlan fast = plan(0, 0.93);
-  EXPECT_EQ(fast.predicted_step_ms, 0.93 * fast.one_rank_ms);
+  EXPECT_NEAR(fast.predicted_step_ms / fast.one_rank_ms, 0.93, 0.005);
 }
 
 TEST_P(Planning, KeepsToOneRankWithJustTheMemory) {
   const std::int64_t need = plan(1 << 30, 2).one_rank_bytes;
   expect_whole(plan(need, 2));
   const PartitionPlan less = plan(need - 1, 2);
-  EXPECT_EQ(less.predicted_step_ms, 2 * less.one_rank_ms);
+  EXPECT_NEAR(less.predicted_step_ms / less.one_rank_ms, 2, 0.01);
   EXPECT_GT(less.transfers, 0);
   for (const StageSummary& stage : less.stages) EXPECT_LT(stage.arena_bytes, need);
 }
