@@ -83,10 +83,10 @@ class Compilation {
   // Gives a gradient that has no layout yet the layout of the tensor that it is the gradient of.
   void adopt_partner_layout(TensorId id) {
     TensorDesc& desc = compiled_.descs[index(id)];
-    const TensorId partner = tensor(id).partner;
-    if (desc.layout != Layout::any || partner < 0) return;
-    desc.layout = compiled_.descs[index(partner)].layout;
-    desc.opaque = compiled_.descs[index(partner)].opaque;
+    const TensorId other = tensor(id).same_layout_as;
+    if (desc.layout != Layout::any || other < 0) return;
+    desc.layout = compiled_.descs[index(other)].layout;
+    desc.opaque = compiled_.descs[index(other)].opaque;
   }
 
   // Appends the node with its kernel. If no kernel accepts the different layouts of the node's
@@ -161,7 +161,7 @@ class Compilation {
         changed = true;
       }
     // Give the outputs the common layout, too, even if an output has already taken the layout of
-    // its partner (the tensor that it is the gradient of). A later reader may then need a copy.
+    // the tensor that it is the gradient of. A later reader may then need a copy.
     for (const TensorId output : node.outputs)
       if (differs(output)) {
         compiled_.descs[index(output)].layout = common;

@@ -124,7 +124,7 @@ class Repetition {
   TensorId copy_of(TensorId tensor, const char* suffix = "/again") {
     Tensor copy = graph_.tensors[static_cast<std::size_t>(tensor)];
     copy.name += suffix;
-    copy.partner = tensor;
+    copy.same_layout_as = tensor;
     graph_.tensors.push_back(std::move(copy));
     descs_.push_back(descs_[static_cast<std::size_t>(tensor)]);
     return static_cast<TensorId>(graph_.tensors.size()) - 1;
@@ -185,11 +185,11 @@ partition::StepModel step_model(const CompiledGraph& step, const std::vector<dou
                                      : 0);
   model.copyable = copyable_tensors(step);
   // The planner keeps either all tensors of a family for backward or none of them. The slices of a
-  // tensor form a family, whose number is the id of their partner, the whole tensor. A gradient has
-  // a partner, too, but its family has no effect, because no gradient is kept for backward.
+  // tensor form a family, whose number is the id of the whole tensor, same_layout_as. A gradient
+  // has that field, too, but its family has no effect, because no gradient is kept for backward.
   for (std::size_t id = 0; id < step.descs.size(); ++id) {
-    const TensorId partner = step.graph.tensors[id].partner;
-    model.family.push_back(partner >= 0 ? partner : static_cast<int>(id));
+    const TensorId original = step.graph.tensors[id].same_layout_as;
+    model.family.push_back(original >= 0 ? original : static_cast<int>(id));
   }
   for (std::size_t i = 0; i < step.graph.nodes.size(); ++i) {
     const Node& node = step.graph.nodes[i];

@@ -16,7 +16,7 @@ JoinedSessions::JoinedSessions(std::vector<Session*> sessions) {
   metrics_.resize(places_.size());
 }
 
-void JoinedSessions::load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident) {
+void JoinedSessions::load(data::BatchLease batch, std::span<const int> members, std::int64_t first_image) {
   for (Joined& joined : sessions_) joined.loaded.clear();
   for (const int member : members) {
     Joined& joined = sessions_[place(member).session];
@@ -28,7 +28,7 @@ void JoinedSessions::load(data::BatchLease batch, std::span<const int> members, 
   std::vector<data::BatchLease> leases = data::shared_leases(std::move(batch), static_cast<int>(takers));
   for (Joined& joined : sessions_) {
     if (!loads(joined)) continue;
-    joined.session->load(std::move(leases.back()), joined.loaded, first_resident);
+    joined.session->load(std::move(leases.back()), first_image, joined.loaded);
     leases.pop_back();
   }
 }
@@ -40,10 +40,12 @@ void JoinedSessions::retire(int member) {
 }
 
 void JoinedSessions::start_train_step(bool stop_requested) {
-  start_all([&](Session& session) { session.start_train_step(stop_requested); });
+  start_all([&](Session& session) { session.start(session.programs().train, stop_requested); });
 }
 
-void JoinedSessions::start_train_part() { start_all(&Session::start_train_part); }
+void JoinedSessions::start_train_part() {
+  start_all([](Session& session) { session.start(session.programs().train_part); });
+}
 
 void JoinedSessions::start_all(const std::function<void(Session&)>& start) {
   for (Joined& joined : sessions_)
@@ -54,11 +56,11 @@ void JoinedSessions::start_all(const std::function<void(Session&)>& start) {
 // together, so these oldest steps were started together. A session whose members have all been
 // retired starts no more steps, so it soon has no step in flight. Its members then get empty
 // metrics.
-std::span<const StepMetrics> JoinedSessions::finish_members() {
+std::span<const StepMetrics> JoinedSessions::finish_step() {
   for (const Joined& joined : sessions_) {
     const auto own = std::span(metrics_).subspan(static_cast<std::size_t>(joined.first));
     if (joined.session->steps_in_flight() > 0)
-      std::ranges::copy(joined.session->finish_members(), own.begin());
+      std::ranges::copy(joined.session->finish_step(), own.begin());
     else
       std::ranges::fill(own.first(static_cast<std::size_t>(joined.session->members())), StepMetrics());
   }
@@ -84,7 +86,7 @@ void JoinedSessions::average_states() {
 }
 
 std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches> groups,
-                                                  std::int64_t first_resident, bool averages) {
+                                                  std::int64_t first_image, bool averages) {
   std::vector<StepMetrics> sums(places_.size());
   // A single session may be a stage of a partitioned step. It takes part even if it has no averages
   // itself, because the other stages evaluate theirs. Several sessions are never partitioned.
@@ -96,12 +98,12 @@ std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches>
     if (averages && joined.takes_part) joined.session->tensors().exchange_averages();
   }
   const auto finish = [&] {
-    const std::span<const StepMetrics> finished = finish_members();
+    const std::span<const StepMetrics> finished = finish_step();
     for (std::size_t member = 0; member < sums.size(); ++member) sums[member] += finished[member];
   };
   for (std::int64_t step = 0; step < groups[0].source->steps_per_epoch(); ++step) {
-    for (const MemberBatches& group : groups) load(group.source->next(), group.members, first_resident);
-    start_all(&Session::start_evaluate_step);
+    for (const MemberBatches& group : groups) load(group.source->next(), group.members, first_image);
+    start_all([](Session& session) { session.start(session.programs().evaluate); });
     if (steps_in_flight() > steps_ahead()) finish();
   }
   while (steps_in_flight() > 0) finish();

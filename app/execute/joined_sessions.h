@@ -23,15 +23,15 @@ class JoinedSessions {
   int members() const { return static_cast<int>(places_.size()); }
   Session& session_of(int member) const { return *sessions_[place(member).session].session; }
 
-  // The functions down to average_states() do for all sessions what Session's functions with these
-  // names do for one.
+  // The functions down to average_states() do for all sessions what Session and its parts do for
+  // one.
   kernels::StepControl& control(int member) { return session_of(member).control(place(member).member); }
-  void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident = 0);
+  void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_image = 0);
   // Stops computing a member. A session whose members are all retired takes no more steps.
   void retire(int member);
   void start_train_step(bool stop_requested);
   void start_train_part();
-  std::span<const StepMetrics> finish_members();
+  std::span<const StepMetrics> finish_step();
   int steps_in_flight() const;
   int steps_ahead() const;
   double exposed_comm_ms() const;
@@ -45,7 +45,7 @@ class JoinedSessions {
     data::BatchSource* source = nullptr;
     std::vector<int> members;
   };
-  std::vector<StepMetrics> evaluate(std::span<const MemberBatches> groups, std::int64_t first_resident = 0,
+  std::vector<StepMetrics> evaluate(std::span<const MemberBatches> groups, std::int64_t first_image = 0,
                                     bool averages = false);
 
   // Divides the sessions into `streams` streams, so that each stream has about the same work.

@@ -54,7 +54,8 @@ int lanes_of_members(const CompiledSteps& steps, int lanes, int members) {
 
 }  // namespace
 
-Session::Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups)
+Session::Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups,
+                 const Session* images_of)
     : options_(options), groups_(groups), steps_(std::move(steps)) {
   const bool partitioned = groups.stages != nullptr;
   if (options.keep_probabilities && (options.training || partitioned))
@@ -64,6 +65,9 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   if (options.members.size() > 1 && groups.world->size() > 1)
     throw std::invalid_argument("a rank that trains members sums nothing with other ranks");
   reserve_memory();
+  if (images_of != nullptr)
+    images_at_ = static_cast<const std::byte*>(images_of->memory_->images()) -
+                 static_cast<const std::byte*>(memory_->images());
   for (int member = 0; member < members(); ++member) all_members_.push_back(member);
   if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.stages);
   programs_.lanes =
@@ -90,12 +94,6 @@ void Session::reserve_memory() {
   if (options_.gate != nullptr)
     shared.parts = [&](const MemoryNeed& need) { return options_.gate->reserve(need); };
   memory_ = std::make_unique<ModelMemory>(steps_, options_, shared);
-}
-
-void Session::connect() {
-  if (communication_.transfers == nullptr || options_.backend != kernels::Backend::cuda) return;
-  communication_.transfers->run_all();
-  kernels::synchronize(options_.backend);
 }
 
 // Returns the largest number of instructions in a program that wait for other ranks: all-reduces of
@@ -154,6 +152,11 @@ void Session::make_buckets() {
       std::make_unique<comm::GradientBuckets>(*groups_.replicas, memory_->flat_gradients(), segments);
 }
 
+void Session::load(data::BatchLease batch, std::int64_t first_image, std::span<const int> members) {
+  executor_->load(std::move(batch), members.empty() ? all_members_ : members,
+                  images_at_ + first_image * options_.input.stored.bytes());
+}
+
 void Session::start(const Program& program, bool stop_requested) {
   tensors_->copy_written();
   const bool trains = &program != &programs_.evaluate;
@@ -165,36 +168,11 @@ void Session::start(const Program& program, bool stop_requested) {
   in_flight_trains_.push_back(trains);
 }
 
-StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resident,
-                              const VisitBatch& visit) {
-  StepMetrics sum;
-  // Samples and labels of the batches in flight, for `visit`. Without `visit` the queue stays
-  // empty.
-  std::deque<EvaluatedBatch> started;
-  const auto finish = [&] {
-    sum += finish_step();
-    if (!visit) return;
-    started.front().probabilities = executor_->probabilities();
-    visit(started.front());
-    started.pop_front();
-  };
-  for (std::int64_t step = 0; step < source.steps_per_epoch(); ++step) {
-    data::BatchLease batch = source.next();
-    if (visit)
-      started.push_back({{batch->samples, batch->samples + batch->capacity},
-                         {batch->labels, batch->labels + batch->capacity},
-                         {}});
-    load(std::move(batch), first_resident);
-    start_evaluate_step();
-    if (steps_in_flight() > steps_ahead()) finish();
-  }
-  while (steps_in_flight() > 0) finish();
-  return sum;
-}
-
-void Session::read_images_of(const Session& owner) {
-  images_at_ = static_cast<const std::byte*>(owner.memory_->images()) -
-               static_cast<const std::byte*>(memory_->images());
+std::span<const StepMetrics> Session::finish_step() {
+  const std::span<const StepMetrics> metrics = executor_->finish();
+  if (options_.gate != nullptr) options_.gate->finished(in_flight_trains_.front());
+  in_flight_trains_.pop_front();
+  return metrics;
 }
 
 }  // namespace convoy::app

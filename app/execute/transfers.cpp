@@ -1,5 +1,7 @@
 #include "app/execute/transfers.h"
 
+#include "kernels/device/device_memory.h"
+
 namespace convoy::app {
 
 comm::PreparedOperation* Transfers::prepare(const Transfer& end, void* data, const kernels::TensorDesc& desc,
@@ -14,11 +16,13 @@ comm::PreparedOperation* Transfers::prepare(const Transfer& end, void* data, con
   return of_program_[end.transfer] = operations_.back().get();
 }
 
-void Transfers::run_all() {
+void Transfers::connect(kernels::Backend backend) {
+  if (backend != kernels::Backend::cuda) return;
   for (const auto& operation : operations_) {
     operation->start({});
     operation->wait({});
   }
+  kernels::synchronize(backend);
 }
 
 }  // namespace convoy::app

@@ -38,9 +38,10 @@ class Transfers {
     operation->wait(stream);
     std::erase(in_flight_, operation);
   }
-  // Runs every transfer of all programs once, so that both ends connect before a step is captured.
-  // Collective.
-  void run_all();
+  // Connects both ends of every transfer of all programs, by running it once. Call it after the
+  // programs of all stages have been built and before the first step, because connections cannot be
+  // made while a GPU step is captured. Does nothing on hosts. Collective.
+  void connect(kernels::Backend backend);
   // Lets the transfers in flight make progress.
   void progress() {
     std::erase_if(in_flight_, [](comm::PreparedOperation* operation) { return operation->progress(); });

@@ -25,7 +25,7 @@ TensorId Emitter::parameter_gradient(std::string_view key) {
   const TrainableParameter& found = find(key);
   if (found.gradient >= 0) return found.gradient;
   const TensorId unread = new_full_precision(fmt::format("{}.gradient", key), found.spec.shape);
-  graph_.tensors[unread].partner = found.tensor;
+  graph_.tensors[unread].same_layout_as = found.tensor;
   return unread;
 }
 
@@ -38,9 +38,9 @@ TensorId Emitter::state(std::string_view key) const {
 std::uint32_t Emitter::layer_key() const { return static_cast<std::uint32_t>(hash_of(layer_)); }
 
 TensorId Emitter::new_tensor(std::string_view suffix, const Shape& shape, kernels::DType dtype,
-                             TensorId partner) {
+                             TensorId same_layout_as) {
   graph_.tensors.push_back(
-      {fmt::format("{}/{}", layer_, suffix), TensorRole::activation, dtype, shape, partner});
+      {fmt::format("{}/{}", layer_, suffix), TensorRole::activation, dtype, shape, same_layout_as});
   return static_cast<TensorId>(graph_.tensors.size()) - 1;
 }
 

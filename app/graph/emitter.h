@@ -56,10 +56,10 @@ class Emitter {
   // These are the same whether or not fuse() (app/model) has merged layers.
   std::uint32_t layer_key() const;
 
-  // Adds a tensor that lives within the step. For a gradient, `partner` is the activation that it
-  // is the gradient of.
+  // Adds a tensor that lives within the step. For a gradient, `same_layout_as` is the activation
+  // that it is the gradient of.
   TensorId new_tensor(std::string_view suffix, const Shape& shape, kernels::DType dtype = kernels::DType::f32,
-                      TensorId partner = -1);
+                      TensorId same_layout_as = -1);
   // Adds a tensor that is f32 in every precision.
   TensorId new_full_precision(std::string_view suffix, const Shape& shape);
   // Stores a tensor of forward under a key of the layer, so that the layer's backward can find it.

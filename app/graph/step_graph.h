@@ -43,10 +43,9 @@ struct Tensor {
   TensorRole role = TensorRole::activation;
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
-  // For a gradient: the tensor that it is the gradient of. For a second copy of an activation
-  // (compile/repeated_runs.h) or for a slice (compile/batch_slices.h): the original. Both have the
-  // same layout. Else -1.
-  TensorId partner = -1;
+  // The tensor whose layout this one takes; -1 if it has a layout of its own. It is the original of
+  // a gradient, a copy (compile/repeated_runs.h) or a slice (compile/batch_slices.h).
+  TensorId same_layout_as = -1;
   bool full_precision = false;  // whether the tensor stays f32 if activations are bf16
 };
 

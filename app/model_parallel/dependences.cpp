@@ -112,7 +112,7 @@ std::string lasting_name(const StepGraph& graph, TensorId id) {
     case TensorRole::metrics:
       return "(metrics)";
     case TensorRole::gradient:
-      return graph.tensors[at(tensor.partner)].name;
+      return graph.tensors[at(tensor.same_layout_as)].name;
     case TensorRole::parameter:
     case TensorRole::parameter_copy:  // named like its parameter
     case TensorRole::state:

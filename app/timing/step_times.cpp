@@ -38,16 +38,13 @@ TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy)
   TimedSteps timed;
   auto before = Clock::now();
   const auto finish = [&] {
-    timed.last = session.finish_step();
+    timed.last = session.finish_step()[0];
     const auto now = Clock::now();
     timed.ms.push_back(std::chrono::duration<double, std::milli>(now - std::exchange(before, now)).count());
     timed.exposed_comm_ms += session.executor().exposed_comm_ms() / static_cast<double>(steps);
   };
   for (std::int64_t step = 0; step < steps; ++step) {
-    if (copy == nullptr)
-      session.start_train_step();
-    else
-      session.start(*copy);
+    session.start(copy == nullptr ? session.programs().train : *copy);
     if (session.steps_in_flight() > session.steps_ahead()) finish();
   }
   while (session.steps_in_flight() > 0) finish();

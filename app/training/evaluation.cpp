@@ -164,9 +164,9 @@ void Evaluation::prepare() {
   });
 }
 
-StepMetrics Evaluation::run(const Session::VisitBatch& visit, std::function<void(const std::string&)> skip) {
+StepMetrics Evaluation::run(const VisitBatch& visit, std::function<void(const std::string&)> skip) {
   const auto source = dataset_->test(delivery_for(step_.input, session_->memory()), std::move(skip));
-  return session_->evaluate(*source, 0, visit);
+  return evaluate_batches(*session_, *source, 0, visit);
 }
 
 std::string Evaluation::describe() const {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "app/execute/session.h"
+#include "app/execute/evaluate_batches.h"
 #include "app/model/import/model_file.h"
 #include "app/training/checkpoint/checkpoint.h"
 #include "app/training/dataset.h"
@@ -49,8 +49,7 @@ class Evaluation {
   void prepare();
   // Runs over the test images once. Returns the metrics, summed over all ranks. `skip` gets the
   // messages about images that cannot be read (LoaderOptions::skip).
-  StepMetrics run(const Session::VisitBatch& visit = nullptr,
-                  std::function<void(const std::string&)> skip = nullptr);
+  StepMetrics run(const VisitBatch& visit = nullptr, std::function<void(const std::string&)> skip = nullptr);
 
   const EvaluationOptions& options() const { return options_; }
   bool has_checkpoint() const { return !options_.checkpoint.empty(); }

@@ -142,7 +142,7 @@ void Trainer::load_batches(std::int64_t part) {
 void Trainer::finish_steps(int left_in_flight) {
   while (sessions_->steps_in_flight() > left_in_flight) {
     StartedStep& first = in_flight_.front();
-    const auto metrics = as_rank(environment_, first.step, [&] { return sessions_->finish_members(); });
+    const auto metrics = as_rank(environment_, first.step, [&] { return sessions_->finish_step(); });
     first.timing.exposed_comm_ms += sessions_->exposed_comm_ms();
     const StartedStep step = first;
     if (step.parts_left > 1) {

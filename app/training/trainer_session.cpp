@@ -159,9 +159,10 @@ void Trainer::bind_session(Shape& shape) {
   }
   std::unique_ptr<Session>& session = shape.session;
   run_on_all_ranks(*ranks_, [&] {
-    session = std::make_unique<Session>(std::move(*shape.steps), shape.step, groups);
-    if (shape.step.input.kind != InputOptions::Kind::resident || !session->memory().has_images()) return;
-    if (shapes_[0].session != session) return session->read_images_of(*shapes_[0].session);
+    const bool resident = shape.step.input.kind == InputOptions::Kind::resident;
+    const Session* owner = resident ? shapes_[0].session.get() : nullptr;
+    session = std::make_unique<Session>(std::move(*shape.steps), shape.step, groups, owner);
+    if (!resident || owner != nullptr || !session->memory().has_images()) return;
     dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
       if (signals_.received() != 0) throw ExitStatus{kRequeueStatus};
       session->tensors().put_image(first, pixels, count);
@@ -169,7 +170,7 @@ void Trainer::bind_session(Shape& shape) {
   });
   shape.steps.reset();
   delivery_ = delivery_for(shape.step.input, session->memory());
-  if (plan_) session->connect();
+  if (plan_) session->communication().transfers->connect(shape.step.backend);
   {
     const Admission admitted(host_.gate, DeviceGate::Use::alone);
     shape.lanes = choose_lanes(*session, shape.step, *ranks_);

@@ -35,10 +35,9 @@ void store_in_bf16(StepGraph& graph) {
     parameter.copy = static_cast<TensorId>(graph.tensors.size());
     graph.tensors.push_back({weight.name, TensorRole::parameter_copy, DType::bf16, weight.shape});
     copies[parameter.tensor] = parameter.copy;
-    // Make the copy the partner of the gradient, so that the gradient gets the layout of the copy.
-    // The parameter gets that layout, too.
+    // The gradient, like the parameter, gets the layout of the copy.
     for (Tensor& tensor : graph.tensors)
-      if (tensor.partner == parameter.tensor) tensor.partner = parameter.copy;
+      if (tensor.same_layout_as == parameter.tensor) tensor.same_layout_as = parameter.copy;
   }
   for (Node& node : graph.nodes) {
     if (!multiplies(node)) continue;

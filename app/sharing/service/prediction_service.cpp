@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "app/errors.h"
+#include "app/execute/evaluate_batches.h"
 #include "app/json_text.h"
 #include "app/sharing/service/request_server.h"
 #include "app/training/checkpoint/session_state.h"
@@ -262,7 +263,7 @@ std::span<const std::uint8_t> PredictionService::read(const Request& request,
 
 void PredictionService::compute(data::BatchLease batch, std::span<const Request> requests) {
   OneBatch source(std::move(batch));
-  session_->evaluate(source, 0, [&](const EvaluatedBatch& evaluated) {
+  evaluate_batches(*session_, source, 0, [&](const EvaluatedBatch& evaluated) {
     for (std::size_t row = 0; row < requests.size(); ++row)
       if (evaluated.samples[row] >= 0)
         queue_.answer(requests[row], evaluated.probabilities.subspan(row * classes_.size(), classes_.size()));

@@ -4,6 +4,7 @@
 
 #include "app/compile/fit_memory.h"
 #include "comm/collectives.h"
+#include "tests/app/execute/train_step.h"
 #include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/mpi/world.h"
@@ -30,7 +31,7 @@ TEST(SlicedTraining, RanksChangeNoBitWithinTheLeastMemory) {
     session.control().global_valid = 7 * ranks->size();
     session.control().learning_rate = 0.05f;
     std::vector<double> losses;
-    for (int step = 0; step < 3; ++step) losses.push_back(session.train_step().loss());
+    for (int step = 0; step < 3; ++step) losses.push_back(test::train_step(session).loss());
     std::vector<std::vector<float>> parameters;
     for (const PersistentTensor& tensor : session.memory().parameters())
       parameters.push_back(session.tensors().read(tensor));

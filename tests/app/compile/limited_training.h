@@ -10,6 +10,7 @@
 
 #include "app/model/parameter.h"
 #include "comm/single_rank.h"
+#include "tests/app/execute/train_step.h"
 #include "tests/app/execute/whole_session.h"
 
 namespace convoy::app {
@@ -34,9 +35,9 @@ class LimitedTraining : public testing::Test {
     session.control().valid = session.control().global_valid = valid_;
     session.control().learning_rate = learning_rate_;
     std::vector<double> losses;
-    for (int step = 0; step < 3; ++step) losses.push_back(session.train_step().loss());
-    session.start_evaluate_step();
-    losses.push_back(session.finish_step().loss());
+    for (int step = 0; step < 3; ++step) losses.push_back(test::train_step(session).loss());
+    session.start(session.programs().evaluate);
+    losses.push_back(session.finish_step()[0].loss());
     std::vector<std::vector<float>> state;
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
       for (const PersistentTensor& tensor : *list) state.push_back(session.tensors().read(tensor));

@@ -17,6 +17,7 @@
 #include "kernels/device/device_memory.h"
 #include "kernels/device/tuning.h"
 #include "kernels/gemm/bench/measure.h"
+#include "tests/app/execute/train_step.h"
 #include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -62,7 +63,7 @@ class LanesOnGpu : public testing::Test {
     session.control().learning_rate = 0.02f;
     for (int step = 0; step < 4; ++step) {
       session.control().step = static_cast<std::uint64_t>(step);
-      session.train_step();
+      test::train_step(session);
     }
     CheckpointState state;
     SessionState(session).capture(state);

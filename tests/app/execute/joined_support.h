@@ -55,11 +55,10 @@ class JoinedRun {
     std::vector<Session*> joined;
     for (const Network& network : networks) {
       options.input.resident_images = joined.empty() ? set_->size() : 1;
+      const Session* owner = kind == Kind::resident && !joined.empty() ? joined[0] : nullptr;
       sessions_.push_back(std::make_unique<Session>(whole_steps(network, options, ranks_), options,
-                                                    RankGroups{&ranks_, &ranks_, nullptr}));
+                                                    RankGroups{&ranks_, &ranks_, nullptr}, owner));
       joined.push_back(sessions_.back().get());
-      if (kind != Kind::resident) continue;
-      if (sessions_.size() > 1) sessions_.back()->read_images_of(*sessions_[0]);
     }
     if (kind == Kind::resident) put_images(*sessions_[0]);
     joined_ = std::make_unique<JoinedSessions>(std::move(joined));
@@ -76,9 +75,9 @@ class JoinedRun {
         joined_->control(member).learning_rate = 0.02f;
       }
       joined_->start_train_step(false);
-      if (joined_->steps_in_flight() > joined_->steps_ahead()) joined_->finish_members();
+      if (joined_->steps_in_flight() > joined_->steps_ahead()) joined_->finish_step();
     }
-    while (joined_->steps_in_flight() > 0) joined_->finish_members();
+    while (joined_->steps_in_flight() > 0) joined_->finish_step();
   }
   std::vector<StepMetrics> evaluate(bool averages) {
     const JoinedSessions::MemberBatches group{source_.get(), all_};

@@ -9,6 +9,7 @@
 #include "app/execute/prepare_timing.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
+#include "tests/app/execute/train_step.h"
 #include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -59,7 +60,7 @@ CheckpointState trained(const Network& network, std::uint32_t seed, bool reorder
   for (int step = 0; step < 3; ++step) {
     session.tensors().write(session.images(), images);
     session.control().step = static_cast<std::uint64_t>(step);
-    session.train_step();
+    test::train_step(session);
   }
   CheckpointState state;
   SessionState(session).capture(state);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/execute/evaluate_batches.h"
 #include "comm/single_rank.h"
 #include "data/loader/loader.h"
 #include "data/synthetic/random_images.h"
@@ -51,7 +52,7 @@ std::vector<float> probabilities(Backend backend, int classes) {
   data::Loader loader(set, feed);
   Session session = whole_session(small(classes), options, ranks);
   std::vector<float> all;
-  session.evaluate(loader, 0, [&](const EvaluatedBatch& batch) {
+  evaluate_batches(session, loader, 0, [&](const EvaluatedBatch& batch) {
     for (std::size_t row = 0; row < batch.samples.size(); ++row) {
       if (batch.samples[row] < 0) continue;
       EXPECT_EQ(batch.samples[row], std::ssize(all) / classes);

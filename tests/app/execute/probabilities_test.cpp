@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "app/execute/evaluate_batches.h"
 #include "app/model/zoo/zoo.h"
 #include "comm/single_rank.h"
 #include "data/loader/loader.h"
@@ -41,7 +42,7 @@ Evaluated evaluate(std::shared_ptr<const data::ImageSet> set) {
   loader.mean = loader.std = {0.5f, 0.5f, 0.5f};
   data::Loader source(std::move(set), loader);
   Evaluated result;
-  result.sum = session.evaluate(source, 0, [&](const EvaluatedBatch& batch) {
+  result.sum = evaluate_batches(session, source, 0, [&](const EvaluatedBatch& batch) {
     ASSERT_EQ(batch.probabilities.size(), static_cast<std::size_t>(kBatch * kClasses));
     for (std::size_t row = 0; row < batch.samples.size(); ++row) {
       if (batch.samples[row] < 0) continue;

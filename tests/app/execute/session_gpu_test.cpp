@@ -90,10 +90,11 @@ class CudaSession : public testing::Test {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
       session.control().step = static_cast<std::uint64_t>(step);
-      session.start_train_step();
-      if (session.steps_in_flight() > session.steps_ahead()) values.push_back(session.finish_step().loss());
+      session.start(session.programs().train);
+      if (session.steps_in_flight() > session.steps_ahead())
+        values.push_back(session.finish_step()[0].loss());
     }
-    while (session.steps_in_flight() > 0) values.push_back(session.finish_step().loss());
+    while (session.steps_in_flight() > 0) values.push_back(session.finish_step()[0].loss());
     return values;
   }
 
@@ -197,8 +198,8 @@ TEST_P(CudaSessionOf, PartsOfTheMultiprocessorsDoNotChangeTheBits) {
   const auto evaluate = [&](Session& session) {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
-      session.start_evaluate_step();
-      values.push_back(session.finish_step().loss());
+      session.start(session.programs().evaluate);
+      values.push_back(session.finish_step()[0].loss());
     }
     return values;
   };
@@ -271,8 +272,8 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
       if (step == 1) traced.executor().begin_trace();
       traced.control().step = static_cast<std::uint64_t>(step);
       began.push_back(now());
-      traced.start_train_step();
-      found.push_back(traced.finish_step().loss());
+      traced.start(traced.programs().train);
+      found.push_back(traced.finish_step()[0].loss());
       ended.push_back(now());
     }
     EXPECT_EQ(found, expected) << lanes << " lanes";
@@ -455,16 +456,16 @@ struct Fed {
   void start() {
     session->control().learning_rate = 0.05f;
     session->load(loader->next(), 7);
-    session->start_train_step();
+    session->start(session->programs().train);
   }
   std::vector<double> run(int steps) {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
       start();
       if (session->steps_in_flight() > session->steps_ahead())
-        values.push_back(session->finish_step().loss());
+        values.push_back(session->finish_step()[0].loss());
     }
-    while (session->steps_in_flight() > 0) values.push_back(session->finish_step().loss());
+    while (session->steps_in_flight() > 0) values.push_back(session->finish_step()[0].loss());
     return values;
   }
 };

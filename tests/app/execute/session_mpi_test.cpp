@@ -48,8 +48,8 @@ TEST(Session, AStepAllocatesNothing) {
     session.control().global_valid = 4 * ranks->size();
     session.control().learning_rate = 0.01f;
     const auto step = [&] {
-      session.start_train_step(false);
-      return session.finish_step();
+      session.start(session.programs().train);
+      return session.finish_step()[0];
     };
     step();
     step();

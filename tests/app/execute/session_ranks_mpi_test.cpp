@@ -8,6 +8,7 @@
 #include "comm/single_rank.h"
 #include "tests/app/execute/cuda_calls.h"
 #include "tests/app/execute/ranks_on.h"
+#include "tests/app/execute/train_step.h"
 #include "tests/app/execute/whole_session.h"
 #include "tests/brief.h"
 #include "tests/mpi/world.h"
@@ -62,13 +63,13 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     fill(session, batch, batch * ranks.rank());
     Trained trained;
     const auto finish = [&] {
-      trained.losses.push_back(session.finish_step().loss());
+      trained.losses.push_back(session.finish_step()[0].loss());
       trained.exposed_ms += session.executor().exposed_comm_ms();
     };
     const int steps = test::brief() ? 3 : kSteps;
     for (int step = 0; step < steps; ++step) {
       session.control().step = static_cast<std::uint64_t>(step);
-      session.start_train_step();
+      session.start(session.programs().train);
       if (session.steps_in_flight() > session.steps_ahead()) finish();
     }
     while (session.steps_in_flight() > 0) finish();
@@ -163,7 +164,7 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   fill(whole, batch, batch * world().rank());
   for (std::uint64_t step = 0; step < 4; ++step) {
     whole.control().step = parts.control().step = step;
-    const double expected = whole.train_step().loss();
+    const double expected = test::train_step(whole).loss();
     StepMetrics sum;
     for (std::int64_t part = 0; part < kParts; ++part) {
       fill(parts, slice, kPart * part + slice * world().rank());
@@ -171,10 +172,10 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
       parts.control().part = static_cast<std::int32_t>(part);
       parts.control().share = 1.0f / kParts;
       if (part + 1 < kParts)
-        parts.start_train_part();
+        parts.start(parts.programs().train_part);
       else
-        parts.start_train_step();
-      sum += parts.finish_step();
+        parts.start(parts.programs().train);
+      sum += parts.finish_step()[0];
     }
     EXPECT_EQ(sum.samples, kGlobalBatch);
     EXPECT_NEAR(sum.loss(), expected, 1e-5 * expected) << "step " << step;
@@ -206,11 +207,11 @@ TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
     fill(session, batch, batch * world().rank());
     for (std::uint64_t step = 0; step < 3; ++step) {
       session.control().step = step;
-      session.train_step();
+      test::train_step(session);
     }
     const auto test = [&] {
-      session.start_evaluate_step();
-      return session.finish_step().loss();
+      session.start(session.programs().evaluate);
+      return session.finish_step()[0].loss();
     };
     const double before = test();
     const std::vector<float> weights = session.tensors().read(session.memory().parameters()[0]);
@@ -244,7 +245,7 @@ TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   fill(session, batch, batch * world().rank());
   const auto run = [&](int steps) {
     for (int step = 0; step < steps; ++step) {
-      session.start_train_step();
+      session.start(session.programs().train);
       if (session.steps_in_flight() > session.steps_ahead()) session.finish_step();
     }
     while (session.steps_in_flight() > 0) session.finish_step();
@@ -274,7 +275,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   session.executor().begin_trace();
   for (int step = 0; step < kSteps; ++step) {
     session.control().step = static_cast<std::uint64_t>(step);
-    session.start_train_step();
+    session.start(session.programs().train);
     session.finish_step();
   }
   const auto& instructions = session.programs().train.instructions();

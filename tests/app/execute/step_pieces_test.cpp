@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "comm/single_rank.h"
+#include "tests/app/execute/train_step.h"
 #include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -66,7 +67,7 @@ void expect_pieces_bring_all(const Network& network, const StepOptions& options)
   Run whole(network, options), pieces(network, options);
   for (int step = 0; step < 2; ++step) {
     whole.session->control().step = pieces.session->control().step = static_cast<std::uint64_t>(step);
-    whole.session->train_step();
+    test::train_step(*whole.session);
     const Program& program = pieces.session->programs().train;
     const LanePlan plan = plan_lanes(program, 1);
     const std::vector<StepPiece> divided = divide_step(program, plan, Precision::fp32, 1e-3);

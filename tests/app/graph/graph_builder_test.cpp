@@ -87,13 +87,13 @@ TEST(Graphs, GradientsHaveTheShapeOfTheirPartners) {
   for_each_network([](const Network& network) {
     const StepGraph graph = build(network);
     for (const TrainableParameter& parameter : graph.parameters) {
-      EXPECT_EQ(tensor_of(graph, parameter.gradient).partner, parameter.tensor) << parameter.spec.name;
+      EXPECT_EQ(tensor_of(graph, parameter.gradient).same_layout_as, parameter.tensor) << parameter.spec.name;
       EXPECT_EQ(tensor_of(graph, parameter.gradient).role, TensorRole::gradient) << parameter.spec.name;
     }
     for (const Tensor& tensor : graph.tensors)
-      if (tensor.partner >= 0) {
-        EXPECT_EQ(tensor.shape, tensor_of(graph, tensor.partner).shape) << tensor.name;
-        EXPECT_NE(tensor.partner, graph.images)
+      if (tensor.same_layout_as >= 0) {
+        EXPECT_EQ(tensor.shape, tensor_of(graph, tensor.same_layout_as).shape) << tensor.name;
+        EXPECT_NE(tensor.same_layout_as, graph.images)
             << tensor.name << ": no node needs the gradient of the images";
       }
   });

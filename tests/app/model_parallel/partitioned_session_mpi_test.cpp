@@ -15,6 +15,7 @@
 #include "app/model_parallel/stage_graph.h"
 #include "comm/single_rank.h"
 #include "tests/app/execute/ranks_on.h"
+#include "tests/app/execute/train_step.h"
 #include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/brief.h"
@@ -96,7 +97,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     const RankGroups groups{world_.get(), &alone_, stages_.get()};
     Session stage(stage_of_steps(compile_steps(network, with, groups), placement, stages_->rank(), with),
                   with, groups);
-    stage.connect();
+    stage.communication().transfers->connect(with.backend);
     const Trained found = train(network, stage);
     EXPECT_EQ(found.losses, expected.losses) << network.name();
     for (const auto& [name, values] : found.tensors) EXPECT_EQ(values, expected.tensors.at(name)) << name;
@@ -119,10 +120,10 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     Trained trained;
     for (int step = 0; step < kSteps; ++step) {
       session.control().step = static_cast<std::uint64_t>(step);
-      trained.losses.push_back(session.train_step().loss());
+      trained.losses.push_back(test::train_step(session).loss());
     }
-    session.start_evaluate_step();
-    trained.losses.push_back(session.finish_step().loss());
+    session.start(session.programs().evaluate);
+    trained.losses.push_back(session.finish_step()[0].loss());
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
       for (const PersistentTensor& tensor : *list)
         trained.tensors[tensor.name] = session.tensors().read(tensor);

@@ -12,6 +12,7 @@
 #include "app/model/zoo/zoo.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
+#include "tests/app/execute/train_step.h"
 #include "tests/app/execute/whole_session.h"
 #include "tests/app/graph/graph_runner.h"
 
@@ -126,7 +127,7 @@ std::map<std::string, double> changes(const Network& network, OptimizerKind opti
   control.valid = control.global_valid = kBatch;
   control.learning_rate = optimizer == OptimizerKind::adamw ? 1e-4f : 1e-3f;
   const Values before = activations_of(runner, session);
-  session.train_step();
+  test::train_step(session);
   const Values after = activations_of(runner, session);
   std::map<std::string, double> all;
   for (const auto& [name, values] : before) {

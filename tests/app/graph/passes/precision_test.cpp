@@ -49,7 +49,7 @@ TEST(Precision, OnlyMatrixProductsReadTheBf16Copies) {
     EXPECT_EQ(at(graph, parameter.gradient).dtype, DType::f32);
     EXPECT_EQ(parameter.copy >= 0, parameter.spec.shape.rank() > 1) << parameter.spec.name;
     if (parameter.copy >= 0) {
-      EXPECT_EQ(at(graph, parameter.gradient).partner, parameter.copy);
+      EXPECT_EQ(at(graph, parameter.gradient).same_layout_as, parameter.copy);
     }
   }
 }

@@ -1,0 +1,14 @@
+// Runs a training step of a session from its start to its end.
+#pragma once
+
+#include "app/execute/session.h"
+
+namespace convoy::test {
+
+// Returns the metrics of member 0.
+inline app::StepMetrics train_step(app::Session& session) {
+  session.start(session.programs().train);
+  return session.finish_step()[0];
+}
+
+}  // namespace convoy::test
