@@ -209,8 +209,8 @@ Candidate steadily_faster(const Candidate& fixed, Candidate best, StepTimer& tim
 
 }  // namespace
 
-LaneChoice choose_by_model(const Program& program, const ResourceTable& resources, const DeviceRates& rates,
-                           int most_lanes) {
+LaneChoice choose_by_model(const Program& program, const ResourceTable& resources,
+                           const DeviceThroughput& rates, int most_lanes) {
   const Clock::time_point start = Clock::now();
   const StepLoad load = make_step_load(program, estimated_op_ms(program, rates), resources, rates);
   const SideBySide side_by_side(load.ops);
@@ -222,7 +222,7 @@ LaneChoice choose_by_model(const Program& program, const ResourceTable& resource
 }
 
 LaneChoice choose_by_measurement(const Program& program, const ResourceTable& resources,
-                                 const DeviceRates& rates, int most_lanes, StepTimer& timer,
+                                 const DeviceThroughput& rates, int most_lanes, StepTimer& timer,
                                  std::chrono::milliseconds budget) {
   constexpr double kPairsShare = 0.15;  // fraction of the budget for measuring pairs
   constexpr std::size_t kFewest = 3;    // if there is time for fewer schedules, none is timed

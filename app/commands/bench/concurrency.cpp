@@ -79,10 +79,10 @@ class ConcurrencyBench {
     const Program plain = session_.programs().train;
     const LaneChoice measured = *choose_lanes(session_, step_, ranks);
     const LaneChoice model =
-        choose_by_model(plain, resources_, device_rates(step_), session_.programs().lanes);
+        choose_by_model(plain, resources_, device_throughput(step_), session_.programs().lanes);
     prepare_timing(session_);
     timer_ = make_step_timer(session_, session_.programs().train);
-    load_ = make_step_load(plain, timer_->op_ms(), resources_, device_rates(step_));
+    load_ = make_step_load(plain, timer_->op_ms(), resources_, device_throughput(step_));
     rows_.push_back({"one by one", "every kernel launched by the host", std::nullopt});
     add("one lane", "a graph without forks", plain, one_lane(load_));
     add("GLP4NN's model", "streams for each layer", plain,
