@@ -230,8 +230,8 @@ std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epo
   return options.steps > 0 ? options.steps : options.epochs * steps_per_epoch;
 }
 
-Schedule make_schedule(const TrainOptions& o, std::int64_t steps_per_epoch) {
-  Schedule schedule;
+LearningRateSchedule make_schedule(const TrainOptions& o, std::int64_t steps_per_epoch) {
+  LearningRateSchedule schedule;
   schedule.kind = o.schedule;
   schedule.learning_rate =
       scaled_learning_rate(o.learning_rate, o.scale_learning_rate, o.global_batch, o.base_batch);
