@@ -223,7 +223,7 @@ void check_train_options(const TrainOptions& o, int ranks) {
 }
 
 std::int64_t TrainOptions::images_of_replica(int replicas) const {
-  return data::slice_of(global_batch / accumulate, replicas, 0, images_together()).count;
+  return data::range_of_rank(global_batch / accumulate, replicas, 0, images_together()).count;
 }
 
 std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch) {
