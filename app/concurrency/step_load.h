@@ -1,6 +1,6 @@
-// Says how much of a device each instruction of a step takes. From these loads, side_by_side.h
-// predicts the times of instructions that run at the same time in several lanes
-// (execute/lane_plan.h).
+// Says how much of a device each instruction of a step takes. From these loads,
+// interference_model.h predicts the times of instructions that run at the same time in several
+// lanes (execute/lane_plan.h).
 #pragma once
 
 #include <vector>
