@@ -107,7 +107,7 @@ MemberMap filters_map(const MapMaker& maps, DType type, const void* filters, std
 
 // Returns the arguments of one kernel launch, which computes one View (views.cuh).
 Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
-                      const Workspace& workspace, const MapMaker& maps) {
+                      const Im2colWorkspace& workspace, const MapMaker& maps) {
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
   const View view = seen_by(tile, whole);
   const Geometry& g = task.geometry;
@@ -242,7 +242,7 @@ Sm90Start start_of(const Task& task, int tile, int splits) {
 Launch bind_windows(const Task& task, const Plan& plan_of_one, const Buffers& b) {
   const Plan plan = plan_for_members(task, plan_of_one, b.members.count);
   const Geometry& g = task.geometry;
-  const Workspace workspace = carve(task, plan.engine, tile_of(plan), plan.product.splits, b.workspace);
+  const Im2colWorkspace workspace = carve(task, plan.engine, tile_of(plan), plan.product.splits, b.workspace);
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
   const bool rearranged = rearranges_filters(task, tile_of(plan)),
              turns = !rearranged && transposes(task, tile_of(plan));

@@ -65,7 +65,7 @@ struct Result {
 };
 Result result_of(const Task& task, const View& view, int tile);
 
-struct Workspace {
+struct Im2colWorkspace {
   // `partial` has the partial results of the splits of k, `gradient` the gradient of rearranged
   // filters, and `slots` the column sums of the blocks.
   float *partial, *gradient;
@@ -74,7 +74,7 @@ struct Workspace {
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };
-Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base);
+Im2colWorkspace carve(const Task& task, Engine engine, int tile, int splits, void* base);
 
 bool suits_tma(const Task& task, Engine engine);
 // Returns the best plans for each tile shape, sorted by expected time. The time includes the
