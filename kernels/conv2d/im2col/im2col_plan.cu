@@ -273,7 +273,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
     if (gemm::ends_in_half_box(tile_at(task, tile), task.math) && (strided(task) || task.input_relu))
       continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;
-    const gemm::Schedule whole =
+    const gemm::TileScheduler whole =
         gemm::sm90_schedule(padded_product(task, views.front(), tile), tile_at(task, tile), 1);
     const int workers = gemm::device_facts().multiprocessors;
     std::vector<std::pair<double, Plan>> own;

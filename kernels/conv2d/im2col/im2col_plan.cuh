@@ -80,9 +80,10 @@ bool suits_tma(const Task& task, Engine engine);
 // Returns the best plans for each tile shape, sorted by expected time. The time includes the
 // separate pass that a plan needs if it does not fuse the extra work.
 std::vector<Plan> window_candidates(const Task& task, Engine engine);
-// Returns the plan by which one launch computes several members (Members, kernels/device/kernel.h),
-// given the plan for one member. The result is another plan only if that plan gives the same bits,
-// needs no more workspace, and is expected to be clearly faster for the images of all members.
+// Returns the plan by which one launch computes several members (MemberLayout,
+// kernels/device/kernel.h), given the plan for one member. The result is another plan only if that
+// plan gives the same bits, needs no more workspace, and is expected to be clearly faster for the
+// images of all members.
 Plan plan_for_members(const Task& task, const Plan& plan, int members);
 
 }  // namespace convoy::kernels::conv
