@@ -34,9 +34,9 @@ int first_of_tail(std::span<const BucketSegment> segments, std::int64_t most) {
   return first == 0 ? size : first;
 }
 
-class Planner {
+class BucketPlanner {
  public:
-  Planner(std::span<const BucketSegment> segments, std::int64_t first_most, std::int64_t most)
+  BucketPlanner(std::span<const BucketSegment> segments, std::int64_t first_most, std::int64_t most)
       : segments_(segments), first_most_(first_most), most_(most) {}
 
   // Appends buckets for the segments [first, last).
@@ -85,7 +85,7 @@ std::vector<Bucket> plan_buckets(std::span<const BucketSegment> segments, std::i
   if (segments.empty()) return {};
   const std::int64_t edge = sizes.edge_bytes / element_bytes;
   const int tail = first_of_tail(segments, edge);
-  Planner planner(segments, edge, sizes.bytes / element_bytes);
+  BucketPlanner planner(segments, edge, sizes.bytes / element_bytes);
   planner.cover(0, tail);
   planner.cover(tail, static_cast<int>(segments.size()));
   return planner.take();

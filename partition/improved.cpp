@@ -75,7 +75,7 @@ Partitioner::Entry Partitioner::searched_exactly(const Candidate& best, bool& co
   constexpr std::int64_t kSteps = 2'000'000;
   const Clock::time_point begin = Clock::now();
   const Nanoseconds shorter_than = best.fits ? best.makespan + 1 : std::numeric_limits<Nanoseconds>::max();
-  const ExactSearch found = search_exactly(cost_, units_, shorter_than, kSteps, deadline());
+  const ExactSearchResult found = search_exactly(cost_, units_, shorter_than, kSteps, deadline());
   complete = found.complete;
   Entry entry;
   entry.candidate.algorithm = Algorithm::kImprove;

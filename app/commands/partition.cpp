@@ -203,7 +203,7 @@ void print_rows(ReportRows rows, const CostModel& cost, const Simulation& simula
   const double whole = std::max(1.0, static_cast<double>(simulation.makespan)) / 100;
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
     const Bytes limit = cost.machine().device(device).memory_limit;
-    const DeviceUse& use = simulation.use[device];
+    const DeviceUtilisation& use = simulation.use[device];
     const std::string& kind = cost.machine().device(device).kind;
     rows.emplace_back(
         fmt::format("device {}{}", device, kind.empty() ? "" : fmt::format(" ({})", brief(kind))),
@@ -219,7 +219,7 @@ nlohmann::json placement_summary(const CostModel& cost, const Simulation& simula
   const Nanoseconds bound = makespan_lower_bound(cost);
   nlohmann::json devices = nlohmann::json::array();
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
-    const DeviceUse& use = simulation.use[device];
+    const DeviceUtilisation& use = simulation.use[device];
     const Bytes limit = cost.machine().device(device).memory_limit;
     devices.push_back({{"nodes", use.nodes},
                        {"busy_us", micros(use.busy)},

@@ -43,9 +43,9 @@ struct PredictFlags {
 };
 
 // Runs the network over the images of an HDF5 data set or of image files. Rank 0 writes the table.
-class Prediction {
+class PredictCommand {
  public:
-  Prediction(const PredictFlags& flags, const comm::MpiEnvironment& environment)
+  PredictCommand(const PredictFlags& flags, const comm::MpiEnvironment& environment)
       : flags_(flags),
         ranks_(environment.world()),
         evaluation_(options_for(flags, ranks_), environment, agreed(flags)) {}
@@ -241,7 +241,7 @@ void check(const PredictFlags& flags) {
   if (store != flags.data.end() && flags.data.size() > 1)
     throw UsageError(fmt::format(
         "--data: found the HDF5 file {} with other names, expected it alone, or images and folders", *store));
-  if (flags.split_given && !Prediction::is_store(flags))
+  if (flags.split_given && !PredictCommand::is_store(flags))
     throw UsageError(fmt::format("--split: {} is no HDF5 file, expected one, since only these have splits",
                                  flags.data[0]));
 }
@@ -250,7 +250,7 @@ void predict(const PredictFlags& flags) {
   check(flags);
   const TrainOptions& run = flags.options.run;
   comm::MpiEnvironment environment(timeout_of(run), device_of(run.backend));
-  Prediction(flags, environment).run();
+  PredictCommand(flags, environment).run();
 }
 
 }  // namespace

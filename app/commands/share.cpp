@@ -1,6 +1,4 @@
 // `convoy share`: runs several jobs on one device.
-#include "app/sharing/share.h"
-
 #include <fmt/format.h>
 
 #include <memory>
@@ -9,6 +7,7 @@
 #include "app/commands/share_jobs.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "app/sharing/job_scheduler.h"
 #include "app/training/rank_setup.h"
 
 namespace convoy::app {
@@ -40,7 +39,7 @@ void share(const ShareFlags& flags) {
       throw UsageError(fmt::format("found {} ranks, expected one: a process shares one device",
                                    environment.world().size()));
     signals.start_up_is_over();
-    status = Share(
+    status = JobScheduler(
                  flags.options, std::move(jobs),
                  [](const std::filesystem::path& file) { return read_job_file(file.string()); }, environment,
                  signals)

@@ -10,7 +10,7 @@
 #include "app/commands/train_flags.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
-#include "app/sharing/share.h"
+#include "app/sharing/job_scheduler.h"
 
 namespace convoy::app {
 namespace {

@@ -32,7 +32,7 @@ double micros(Nanoseconds time) { return static_cast<double>(time) / 1e3; }
 struct IdleShares {
   double copy_in = 0, compute = 0, copy_back = 0;
 };
-IdleShares idle_shares(const sharing::Schedule& schedule) {
+IdleShares idle_shares(const sharing::ClientSchedule& schedule) {
   const auto share = [&](Nanoseconds busy, std::size_t engines) {
     const double whole = static_cast<double>(schedule.makespan) * static_cast<double>(engines);
     return whole > 0 ? 1 - static_cast<double>(busy) / whole : 0;
@@ -44,7 +44,7 @@ IdleShares idle_shares(const sharing::Schedule& schedule) {
 }
 
 std::vector<std::string> names_in_order(const sharing::Workload& workload,
-                                        const sharing::Schedule& schedule) {
+                                        const sharing::ClientSchedule& schedule) {
   std::vector<std::string> names;
   for (const sharing::ClientIndex client : schedule.order) names.push_back(workload.client(client).name);
   return names;
@@ -89,7 +89,7 @@ class JobsSimulation {
   void write_files(const OutputFlags& output) const {
     if (output.report.empty() && output.trace.empty()) return;
     const sharing::PolicyResult& result = results_[chosen_];
-    const sharing::Schedule schedule =
+    const sharing::ClientSchedule schedule =
         simulate(workload_, result.schedule.order, prefetch_of(result.policy), partition::Detail::kAll);
     if (!output.report.empty())
       data::write_file_atomically(
@@ -106,12 +106,12 @@ class JobsSimulation {
   }
   bool shown(std::size_t i) const { return all() || i == chosen_; }
 
-  double to_bound(const sharing::Schedule& schedule) const {
+  double to_bound(const sharing::ClientSchedule& schedule) const {
     return bound_ > 0 ? static_cast<double>(schedule.makespan) / static_cast<double>(bound_) : 1;
   }
 
   void print_row(std::size_t i) const {
-    const sharing::Schedule& schedule = results_[i].schedule;
+    const sharing::ClientSchedule& schedule = results_[i].schedule;
     const IdleShares idle = idle_shares(schedule);
     fmt::print("{:<8}{:>13.1f}{:>10.4f}{:>12.1f} %{:>12.1f} %{:>14.1f} %{:>15}  {}\n",
                policy_name(results_[i].policy), micros(schedule.makespan), to_bound(schedule),
@@ -121,7 +121,7 @@ class JobsSimulation {
 
   nlohmann::ordered_json summary(std::size_t i) const {
     const sharing::PolicyResult& result = results_[i];
-    const sharing::Schedule& schedule = result.schedule;
+    const sharing::ClientSchedule& schedule = result.schedule;
     nlohmann::ordered_json compute = nlohmann::ordered_json::array();
     for (const Nanoseconds busy : schedule.compute_busy) compute.push_back(micros(schedule.makespan - busy));
     return {{"policy", policy_name(result.policy)},
@@ -140,7 +140,7 @@ class JobsSimulation {
   }
 
   partition::ReportRows rows(const sharing::PolicyResult& result) const {
-    const sharing::Schedule& schedule = result.schedule;
+    const sharing::ClientSchedule& schedule = result.schedule;
     const IdleShares idle = idle_shares(schedule);
     return {{"policy", std::string(policy_name(result.policy))},
             {"makespan", fmt::format("{:.1f} µs", micros(schedule.makespan))},
@@ -162,12 +162,12 @@ class JobsSimulation {
 
 sharing::Workload read_workload(const JobsSimulationFlags& flags) {
   sharing::ClientFile file = sharing::parse_clients(partition::read_text(flags.jobs), flags.jobs);
-  sharing::Device device;
+  sharing::SharedDeviceSpec device;
   device.compute_engines = static_cast<std::int32_t>(flags.compute_engines);
   device.memory = flags.memory_limit > 0 ? flags.memory_limit : file.memory;
-  device.eviction = flags.eviction == "off"     ? sharing::Eviction::kOff
-                    : flags.eviction == "whole" ? sharing::Eviction::kWhole
-                                                : sharing::Eviction::kPartial;
+  device.eviction = flags.eviction == "off"     ? sharing::EvictionPolicy::kOff
+                    : flags.eviction == "whole" ? sharing::EvictionPolicy::kWhole
+                                                : sharing::EvictionPolicy::kPartial;
   const auto takes_memory = [](const sharing::Client& client) { return client.bytes > 0; };
   if (device.memory != partition::kUnlimited && !std::ranges::any_of(file.clients, takes_memory))
     throw std::runtime_error(

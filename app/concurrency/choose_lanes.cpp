@@ -10,7 +10,7 @@
 
 namespace convoy::app {
 
-DeviceRates device_rates(const StepOptions& options) {
+DeviceThroughput device_throughput(const StepOptions& options) {
   const kernels::GpuModel& gpu = kernels::kReferenceGpu;
   const double operations = options.precision == Precision::bf16   ? gpu.operations_bf16
                             : options.precision == Precision::tf32 ? gpu.operations_tf32
@@ -21,7 +21,8 @@ DeviceRates device_rates(const StepOptions& options) {
 namespace {
 
 LaneChoice model_choice(const Session& session, const Program& program, const StepOptions& options) {
-  return choose_by_model(program, track_resources(program), device_rates(options), session.programs().lanes);
+  return choose_by_model(program, track_resources(program), device_throughput(options),
+                         session.programs().lanes);
 }
 
 LaneChoice cached_choice(const std::string& key, const std::string& text, const Program& program,
@@ -46,7 +47,7 @@ LaneChoice own_choice(Session& session, const Program& program, const StepOption
   LaneChoice choice;
   {
     const std::unique_ptr<StepTimer> timer = make_step_timer(session, program);
-    choice = choose_by_measurement(program, resources, device_rates(options), session.programs().lanes,
+    choice = choose_by_measurement(program, resources, device_throughput(options), session.programs().lanes,
                                    *timer, kAnalysisBudget);
   }
   session.tensors().reset();

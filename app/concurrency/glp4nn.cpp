@@ -14,11 +14,11 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b 
 
 // Resources of a multiprocessor: either those that one instance of a kernel takes, or those that
 // are still free.
-struct Share {
+struct MultiprocessorUse {
   std::int64_t warps = 0, threads = 0, shared_bytes = 0, registers = 0, blocks = 0;
 };
 
-Share share_of(const KernelUse& use, const DeviceLimits& device) {
+MultiprocessorUse multiprocessor_use(const KernelUse& use, const DeviceLimits& device) {
   const std::int64_t blocks =
       std::clamp<std::int64_t>(ceil_div(use.blocks, device.multiprocessors), 1, std::max(use.resident, 1));
   const std::int64_t shared = use.static_shared + use.dynamic_shared;
@@ -31,21 +31,21 @@ Share share_of(const KernelUse& use, const DeviceLimits& device) {
 // one kernel after the other and tries the largest number first.
 class InstanceSearch {
  public:
-  InstanceSearch(std::vector<Share> shares, std::vector<std::int64_t> most, Glp4nnLimits limits)
-      : shares_(std::move(shares)), most_(std::move(most)), limits_(limits) {}
+  InstanceSearch(std::vector<MultiprocessorUse> uses, std::vector<std::int64_t> most, Glp4nnLimits limits)
+      : uses_(std::move(uses)), most_(std::move(most)), limits_(limits) {}
 
-  std::vector<int> run(const Share& device) {
-    chosen_.assign(shares_.size(), 0), best_ = chosen_;
+  std::vector<int> run(const MultiprocessorUse& device) {
+    chosen_.assign(uses_.size(), 0), best_ = chosen_;
     most_warps_ = device.warps;
     search(0, device, 0);
     return best_;
   }
 
  private:
-  void search(std::size_t kernel, const Share& left, std::int64_t warps) {
+  void search(std::size_t kernel, const MultiprocessorUse& left, std::int64_t warps) {
     if (warps > best_warps_) best_warps_ = warps, best_ = chosen_;
-    if (kernel == shares_.size() || best_warps_ == most_warps_ || warps + left.warps <= best_warps_) return;
-    const Share& one = shares_[kernel];
+    if (kernel == uses_.size() || best_warps_ == most_warps_ || warps + left.warps <= best_warps_) return;
+    const MultiprocessorUse& one = uses_[kernel];
     for (std::int64_t count = fitting(one, left, most_[kernel]); count >= 0; --count) {
       chosen_[kernel] = static_cast<int>(count);
       search(kernel + 1,
@@ -57,7 +57,7 @@ class InstanceSearch {
     chosen_[kernel] = 0;
   }
 
-  std::int64_t fitting(const Share& one, const Share& left, std::int64_t most) const {
+  std::int64_t fitting(const MultiprocessorUse& one, const MultiprocessorUse& left, std::int64_t most) const {
     std::int64_t count = std::min(most, left.threads / one.threads);
     if (one.shared_bytes > 0) count = std::min(count, left.shared_bytes / one.shared_bytes);
     if (limits_ == Glp4nnLimits::original) return count;
@@ -65,7 +65,7 @@ class InstanceSearch {
     return std::min(count, left.blocks / one.blocks);
   }
 
-  const std::vector<Share> shares_;
+  const std::vector<MultiprocessorUse> uses_;
   const std::vector<std::int64_t> most_;
   const Glp4nnLimits limits_;
   std::vector<int> chosen_, best_;
@@ -89,13 +89,13 @@ void place_layer(const StepLoad& load, int first, int end, int lanes, LaneOrder&
 
 std::vector<int> glp4nn_instances(std::span<const LayerKernel> kernels, const DeviceLimits& device,
                                   double launch_ms, Glp4nnLimits limits) {
-  std::vector<Share> shares;
+  std::vector<MultiprocessorUse> uses;
   std::vector<std::int64_t> most;
   for (const LayerKernel& kernel : kernels) {
-    shares.push_back(share_of(kernel.use, device));
+    uses.push_back(multiprocessor_use(kernel.use, device));
     most.push_back(std::min<std::int64_t>(std::llround(std::ceil(kernel.ms / launch_ms)), device.kernels));
   }
-  return InstanceSearch(std::move(shares), std::move(most), limits)
+  return InstanceSearch(std::move(uses), std::move(most), limits)
       .run({device.threads / 32, device.threads, device.shared_bytes, device.registers, device.blocks});
 }
 

@@ -33,7 +33,7 @@ double ms_since(Clock::time_point start) {
 struct Candidate {
   std::string name;
   LaneOrder lanes;
-  Prediction prediction;
+  PredictedSchedule prediction;
   ListOptions list = {};  // options of list_schedule(), if is_list
   bool is_list = false;
   double ms = std::numeric_limits<double>::infinity();  // measured time; infinity if not measured
@@ -46,9 +46,10 @@ Candidate with_urgency(const StepLoad& load, Candidate one) {
   return one;
 }
 
-Candidate list_candidate(const StepLoad& load, const SideBySide& side_by_side, const ListOptions& options) {
-  LaneOrder lanes = list_schedule(load, side_by_side, options);
-  Prediction prediction = predict(load, side_by_side, lanes, options.event_ms);
+Candidate list_candidate(const StepLoad& load, const InterferenceModel& interference,
+                         const ListOptions& options) {
+  LaneOrder lanes = list_schedule(load, interference, options);
+  PredictedSchedule prediction = predict(load, interference, lanes, options.event_ms);
   const int used = lanes_of(load, lanes);
   std::string name = fmt::format("list, {} lane{}, caution {}", used, used == 1 ? "" : "s", options.caution);
   return {std::move(name), std::move(lanes), std::move(prediction), options, true};
@@ -58,14 +59,14 @@ Candidate list_candidate(const StepLoad& load, const SideBySide& side_by_side, c
 // number of lanes, and the second has one lane. The others follow by their predicted times, the
 // fastest first.
 std::vector<Candidate> candidates_of(const Program& program, const StepLoad& load,
-                                     const SideBySide& side_by_side, double event_ms, int most_lanes) {
+                                     const InterferenceModel& interference, double event_ms, int most_lanes) {
   std::vector<Candidate> all;
   const auto add_new = [&](Candidate one) {
     const auto same = [&](const Candidate& other) { return other.lanes == one.lanes; };
     if (std::ranges::none_of(all, same)) all.push_back(std::move(one));
   };
   const auto named = [&](std::string name, LaneOrder lanes) {
-    Prediction prediction = predict(load, side_by_side, lanes, event_ms);
+    PredictedSchedule prediction = predict(load, interference, lanes, event_ms);
     return Candidate{std::move(name), std::move(lanes), std::move(prediction)};
   };
   const std::vector<std::vector<int>> dependences = dependences_of(program);
@@ -78,7 +79,7 @@ std::vector<Candidate> candidates_of(const Program& program, const StepLoad& loa
     if (lanes <= most_lanes) add_new(fixed(lanes));
   for (const double caution : {1.0, 0.5, 0.0, 2.0})
     for (const int lanes : {2, 3, 4, 6, 8})
-      if (lanes <= most_lanes) add_new(list_candidate(load, side_by_side, {lanes, event_ms, caution, 0}));
+      if (lanes <= most_lanes) add_new(list_candidate(load, interference, {lanes, event_ms, caution, 0}));
   for (const char* const name :
        {"fixed, 3 lanes", "fixed, 8 lanes", "list, 4 lanes, caution 1", "list, 8 lanes, caution 0"})
     if (const auto found = std::ranges::find(all, name, &Candidate::name); found != all.end())
@@ -113,13 +114,13 @@ const Candidate& promising(const std::vector<Candidate>& candidates) {
 
 // Measures pairs of instructions that run at the same time, the longest overlaps first. Takes the
 // pairs from a list schedule with caution 0, in which many instructions start together.
-void measure_pairs(const StepLoad& load, SideBySide& side_by_side, double event_ms, int most_lanes,
+void measure_pairs(const StepLoad& load, InterferenceModel& interference, double event_ms, int most_lanes,
                    StepTimer& timer, double budget_ms) {
   constexpr int kLanes = 4, kRuns = 4;  // runs of a pair: one warm-up and three that count
-  const LaneOrder eager = list_schedule(load, side_by_side, {std::min(kLanes, most_lanes), event_ms, 0, 0});
+  const LaneOrder eager = list_schedule(load, interference, {std::min(kLanes, most_lanes), event_ms, 0, 0});
   std::vector<std::pair<int, int>> pairs;
   double ms = 0;
-  for (const Overlap& overlap : overlaps(load, predict(load, side_by_side, eager, event_ms))) {
+  for (const Overlap& overlap : overlaps(load, predict(load, interference, eager, event_ms))) {
     if (load.ops[at(overlap.a)].only_in_place || load.ops[at(overlap.b)].only_in_place) continue;
     ms += 2 * kRuns * (load.ops[at(overlap.a)].ms + load.ops[at(overlap.b)].ms);
     if (ms > budget_ms || pairs.size() == kMostPairs) break;
@@ -129,7 +130,7 @@ void measure_pairs(const StepLoad& load, SideBySide& side_by_side, double event_
   for (std::size_t i = 0; i < times.size(); ++i) {
     const auto [a, b] = pairs[i];
     const double alone = load.ops[at(a)].ms + load.ops[at(b)].ms;
-    side_by_side.learn(a, b, alone - (times[i].serial_ms - times[i].together_ms));
+    interference.learn(a, b, alone - (times[i].serial_ms - times[i].together_ms));
   }
 }
 
@@ -159,7 +160,7 @@ void time_candidates(std::vector<Candidate>& candidates, StepTimer& timer, Clock
 
 // Times random variants of the best list schedule until the deadline, each with another
 // ListOptions::seed. Returns the fastest of these variants and the candidates.
-Candidate best_of_tries(const StepLoad& load, const SideBySide& side_by_side,
+Candidate best_of_tries(const StepLoad& load, const InterferenceModel& interference,
                         const std::vector<Candidate>& candidates, StepTimer& timer,
                         Clock::time_point deadline) {
   constexpr std::size_t kAtOnce = 8;
@@ -182,7 +183,7 @@ Candidate best_of_tries(const StepLoad& load, const SideBySide& side_by_side,
     std::vector<Candidate> batch{best};
     while (batch.size() < kAtOnce) {
       ++options.seed;
-      Candidate changed = list_candidate(load, side_by_side, options);
+      Candidate changed = list_candidate(load, interference, options);
       batch.push_back(urgent ? with_urgency(load, std::move(changed)) : std::move(changed));
     }
     time_candidates(batch, timer, start + kBatch);
@@ -209,20 +210,20 @@ Candidate steadily_faster(const Candidate& fixed, Candidate best, StepTimer& tim
 
 }  // namespace
 
-LaneChoice choose_by_model(const Program& program, const ResourceTable& resources, const DeviceRates& rates,
-                           int most_lanes) {
+LaneChoice choose_by_model(const Program& program, const ResourceTable& resources,
+                           const DeviceThroughput& rates, int most_lanes) {
   const Clock::time_point start = Clock::now();
   const StepLoad load = make_step_load(program, estimated_op_ms(program, rates), resources, rates);
-  const SideBySide side_by_side(load.ops);
+  const InterferenceModel interference(load.ops);
   const std::vector<Candidate> candidates =
-      candidates_of(program, load, side_by_side, kExpectedEventMs, most_lanes);
+      candidates_of(program, load, interference, kExpectedEventMs, most_lanes);
   LaneChoice choice = choice_of(load, promising(candidates), candidates[1]);
   choice.analysis_ms = ms_since(start);
   return choice;
 }
 
 LaneChoice choose_by_measurement(const Program& program, const ResourceTable& resources,
-                                 const DeviceRates& rates, int most_lanes, StepTimer& timer,
+                                 const DeviceThroughput& rates, int most_lanes, StepTimer& timer,
                                  std::chrono::milliseconds budget) {
   constexpr double kPairsShare = 0.15;  // fraction of the budget for measuring pairs
   constexpr std::size_t kFewest = 3;    // if there is time for fewer schedules, none is timed
@@ -231,13 +232,13 @@ LaneChoice choose_by_measurement(const Program& program, const ResourceTable& re
   StepLoad load = make_step_load(program, estimated_op_ms(program, rates), resources, rates);
   const bool measurable = load.serial_ms() < kLongestMs;
   if (measurable) load = make_step_load(program, timer.op_ms(), resources, rates);
-  SideBySide side_by_side(load.ops);
+  InterferenceModel interference(load.ops);
   const int shortest = shortest_op(load);
   const double event_ms = !measurable || shortest < 0 ? kExpectedEventMs : timer.event_ms(shortest);
   if (measurable)
-    measure_pairs(load, side_by_side, event_ms, most_lanes, timer,
+    measure_pairs(load, interference, event_ms, most_lanes, timer,
                   kPairsShare * static_cast<double>(budget.count()));
-  std::vector<Candidate> candidates = candidates_of(program, load, side_by_side, event_ms, most_lanes);
+  std::vector<Candidate> candidates = candidates_of(program, load, interference, event_ms, most_lanes);
   const std::size_t affordable = affordable_schedules(load, deadline);
   LaneChoice choice;
   if (!measurable || affordable < kFewest) {  // take the fixed lanes, which suit most networks
@@ -246,7 +247,7 @@ LaneChoice choose_by_measurement(const Program& program, const ResourceTable& re
     candidates.resize(std::min(candidates.size(), affordable));
     time_candidates(candidates, timer, Clock::now() + (deadline - Clock::now()) / 2);
     const Candidate best = steadily_faster(
-        candidates[0], best_of_tries(load, side_by_side, candidates, timer, deadline - budget / 6), timer,
+        candidates[0], best_of_tries(load, interference, candidates, timer, deadline - budget / 6), timer,
         deadline);
     choice = choice_of(load, best, candidates[1]);
     choice.measured_ms = best.ms, choice.measured_before_ms = candidates[1].ms;

@@ -46,18 +46,18 @@ std::string choice_key(const std::string& device, const Program& program);
 
 // Chooses by predictions from estimated times, without running anything. Equal arguments give equal
 // choices. Chooses one lane unless several lanes are predicted to be faster.
-LaneChoice choose_by_model(const Program& program, const ResourceTable& resources, const DeviceRates& rates,
-                           int most_lanes);
+LaneChoice choose_by_model(const Program& program, const ResourceTable& resources,
+                           const DeviceThroughput& rates, int most_lanes);
 // Chooses by measurements within about the time `budget`. Measures instructions, then pairs that
 // would run at the same time, then the schedules with the best predictions. Chooses fixed_lanes()
 // unless another schedule is faster by more than the noise of measurements. A step of about 40 ms
 // or more is too long to measure and gets fixed_lanes().
 LaneChoice choose_by_measurement(const Program& program, const ResourceTable& resources,
-                                 const DeviceRates& rates, int most_lanes, StepTimer& timer,
+                                 const DeviceThroughput& rates, int most_lanes, StepTimer& timer,
                                  std::chrono::milliseconds budget);
 
 // Returns the rates of the reference GPU (kernels/device/gpu_model.h) in the precision of the step.
-DeviceRates device_rates(const StepOptions& options);
+DeviceThroughput device_throughput(const StepOptions& options);
 
 inline constexpr std::chrono::milliseconds kAnalysisBudget{900};
 

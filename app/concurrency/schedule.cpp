@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/concurrency/timeline.h"
+#include "app/concurrency/concurrency_simulator.h"
 
 namespace convoy::app {
 namespace {
@@ -52,12 +52,12 @@ double delay_of(const std::vector<int>& waits, const std::vector<int>& lane_of, 
 
 class ListScheduler {
  public:
-  ListScheduler(const StepLoad& load, const SideBySide& side_by_side, const ListOptions& options)
+  ListScheduler(const StepLoad& load, const InterferenceModel& interference, const ListOptions& options)
       : load_(load),
         options_(options),
         followers_(followers_of(load.waits)),
         levels_(bottom_levels(load, followers_)),
-        timeline_(load, side_by_side, options.caution),
+        simulator_(load, interference, options.caution),
         ends_(load.ops.size(), kNever),
         tails_(at(options.lanes), -1) {
     if (options.seed != 0) {
@@ -76,9 +76,9 @@ class ListScheduler {
     while (true) {
       while (start_one()) {
       }
-      if (timeline_.idle()) break;
-      for (const int ended : timeline_.advance()) {
-        ends_[at(ended)] = timeline_.now();
+      if (simulator_.idle()) break;
+      for (const int ended : simulator_.advance()) {
+        ends_[at(ended)] = simulator_.now();
         for (const int follower : followers_[at(ended)])
           if (--open_[at(follower)] == 0) ready_.emplace(key(follower), follower);
       }
@@ -103,20 +103,20 @@ class ListScheduler {
       const int op = it->second;
       const auto [lane, delay] = computes(op) ? best_lane(op) : std::pair(engine_lane(op), 0.0);
       if (lane < 0) return false;
-      if (takes_time(op) && timeline_.computes() && !gains(op, delay)) continue;
+      if (takes_time(op) && simulator_.computes() && !gains(op, delay)) continue;
       ready_.erase(it);
       result_.order.push_back(op);
       result_.lane[at(op)] = lane;
       if (computes(op)) tails_[at(lane)] = op;
-      timeline_.start(op, delay);
+      simulator_.start(op, delay);
       return true;
     }
     return false;
   }
 
   bool gains(int op, double delay) const {
-    const double after = timeline_.end_ms() + load_.ops[at(op)].ms;
-    return after - timeline_.end_ms(op, delay) > options_.event_ms;
+    const double after = simulator_.end_ms() + load_.ops[at(op)].ms;
+    return after - simulator_.end_ms(op, delay) > options_.event_ms;
   }
 
   // Returns the lane of copies to and from host memory, which is numbered after all lanes that
@@ -133,7 +133,7 @@ class ListScheduler {
       const double end = tail < 0 ? kNever : ends_[at(tail)];
       if (tail >= 0 && end == kNever) continue;  // the lane is not idle
       const double delay =
-          delay_of(load_.waits[at(op)], result_.lane, lane, ends_, options_.event_ms, timeline_.now());
+          delay_of(load_.waits[at(op)], result_.lane, lane, ends_, options_.event_ms, simulator_.now());
       if (best.first >= 0 && (delay > best.second || (delay == best.second && end <= best_end))) continue;
       best = {lane, delay}, best_end = end;
     }
@@ -144,7 +144,7 @@ class ListScheduler {
   const ListOptions options_;
   const std::vector<std::vector<int>> followers_;
   std::vector<double> levels_;
-  Timeline timeline_;
+  ConcurrencySimulator simulator_;
   std::vector<double> ends_;
   std::vector<int> tails_;  // for each lane: its latest instruction
   std::vector<int> open_;   // for each instruction: how many instructions it still waits for
@@ -156,13 +156,13 @@ class ListScheduler {
 // Simulates the lanes of a schedule. Each lane runs its instructions one after the other.
 class LaneSimulation {
  public:
-  LaneSimulation(const StepLoad& load, const SideBySide& side_by_side, const LaneOrder& lanes,
+  LaneSimulation(const StepLoad& load, const InterferenceModel& interference, const LaneOrder& lanes,
                  double event_ms)
       : load_(load),
         event_ms_(event_ms),
         waits_(load.waits),
         lane_of_(load.ops.size()),
-        timeline_(load, side_by_side),
+        simulator_(load, interference),
         ends_(load.ops.size(), kNever) {
     result_.begin.assign(load.ops.size(), 0);
     for (const auto& [first, second] : lanes.holds) waits_[at(second)].push_back(first);
@@ -173,14 +173,14 @@ class LaneSimulation {
     }
   }
 
-  Prediction run() {
+  PredictedSchedule run() {
     std::size_t ended = 0;
     while (true) {
       while (start_one()) {
       }
-      if (timeline_.idle()) break;
-      for (const int op : timeline_.advance()) {
-        ends_[at(op)] = timeline_.now();
+      if (simulator_.idle()) break;
+      for (const int op : simulator_.advance()) {
+        ends_[at(op)] = simulator_.now();
         queues_[lane_of_[at(op)]].pop_front();
         running_.erase(lane_of_[at(op)]);
         ++ended;
@@ -188,7 +188,7 @@ class LaneSimulation {
     }
     if (ended < load_.ops.size())
       throw std::invalid_argument("lanes of a program wait for each other in a circle");
-    result_.ms = timeline_.now();
+    result_.ms = simulator_.now();
     result_.end = std::move(ends_);
     return std::move(result_);
   }
@@ -201,10 +201,10 @@ class LaneSimulation {
       const std::vector<int>& waits = waits_[at(op)];
       if (std::ranges::any_of(waits, [&](int of) { return ends_[at(of)] == kNever; })) continue;
       const OpLoad& load = load_.ops[at(op)];
-      if (load.engine == Engine::compute && load.ms > 0 && timeline_.computes()) ++result_.forks;
-      const double delay = delay_of(waits, lane_of_, lane, ends_, event_ms_, timeline_.now());
-      result_.begin[at(op)] = timeline_.now() + delay;
-      timeline_.start(op, delay);
+      if (load.engine == Engine::compute && load.ms > 0 && simulator_.computes()) ++result_.forks;
+      const double delay = delay_of(waits, lane_of_, lane, ends_, event_ms_, simulator_.now());
+      result_.begin[at(op)] = simulator_.now() + delay;
+      simulator_.start(op, delay);
       running_.insert(lane);
       return true;
     }
@@ -215,21 +215,21 @@ class LaneSimulation {
   const double event_ms_;
   std::vector<std::vector<int>> waits_;
   std::vector<int> lane_of_;
-  Timeline timeline_;
+  ConcurrencySimulator simulator_;
   std::vector<double> ends_;
   std::map<int, std::deque<int>> queues_;  // for each lane: the instructions that have not ended
   std::set<int> running_;                  // lanes whose first instruction has started
-  Prediction result_;
+  PredictedSchedule result_;
 };
 
 }  // namespace
 
-Prediction predict(const StepLoad& load, const SideBySide& side_by_side, const LaneOrder& lanes,
-                   double event_ms) {
-  return LaneSimulation(load, side_by_side, lanes, event_ms).run();
+PredictedSchedule predict(const StepLoad& load, const InterferenceModel& interference, const LaneOrder& lanes,
+                          double event_ms) {
+  return LaneSimulation(load, interference, lanes, event_ms).run();
 }
 
-std::vector<Overlap> overlaps(const StepLoad& load, const Prediction& prediction) {
+std::vector<Overlap> overlaps(const StepLoad& load, const PredictedSchedule& prediction) {
   std::vector<int> order;  // the instructions that compute, by their begin
   for (int i = 0; i < std::ssize(load.ops); ++i)
     if (load.ops[at(i)].engine == Engine::compute && load.ops[at(i)].ms > 0) order.push_back(i);
@@ -252,8 +252,9 @@ std::vector<Overlap> overlaps(const StepLoad& load, const Prediction& prediction
   return result;
 }
 
-LaneOrder list_schedule(const StepLoad& load, const SideBySide& side_by_side, const ListOptions& options) {
-  return ListScheduler(load, side_by_side, options).run();
+LaneOrder list_schedule(const StepLoad& load, const InterferenceModel& interference,
+                        const ListOptions& options) {
+  return ListScheduler(load, interference, options).run();
 }
 
 std::vector<char> urgent_ops(const StepLoad& load) {

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "app/concurrency/side_by_side.h"
+#include "app/concurrency/interference_model.h"
 
 namespace convoy::app {
 
-struct Prediction {
+struct PredictedSchedule {
   double ms = 0;  // milliseconds of the whole step
   // The number of instructions that start while another one computes.
   int forks = 0;
@@ -23,13 +23,13 @@ struct Overlap {
 };
 // Returns the pairs of instructions that compute at the same time, the longest overlap first. All
 // pairs of the same two kinds of instructions (OpLoad::likeness) become one, with summed times.
-std::vector<Overlap> overlaps(const StepLoad& load, const Prediction& prediction);
+std::vector<Overlap> overlaps(const StepLoad& load, const PredictedSchedule& prediction);
 
 // Predicts the times of a step by simulating its lanes. `event_ms` is the delay of an instruction
 // that waits for another lane. Throws std::invalid_argument if the lanes wait for each other in a
 // circle.
-Prediction predict(const StepLoad& load, const SideBySide& side_by_side, const LaneOrder& lanes,
-                   double event_ms);
+PredictedSchedule predict(const StepLoad& load, const InterferenceModel& interference, const LaneOrder& lanes,
+                          double event_ms);
 
 // Parameters of list_schedule().
 struct ListOptions {
@@ -47,7 +47,8 @@ struct ListOptions {
 // instructions start, in the order of their priority. The priority is the bottom level: the longest
 // time from the start of the instruction to the end of the step. An instruction starts next to
 // running ones only if all are then predicted to end earlier than one after the other.
-LaneOrder list_schedule(const StepLoad& load, const SideBySide& side_by_side, const ListOptions& options);
+LaneOrder list_schedule(const StepLoad& load, const InterferenceModel& interference,
+                        const ListOptions& options);
 
 // Returns for each instruction 1 if it is critical, else 0 (LaneOrder::urgent). A critical
 // instruction lies on a path of dependences that takes at least nine tenths of the time of the

@@ -41,7 +41,7 @@ double StepLoad::serial_ms() const {
   return sum;
 }
 
-std::vector<double> estimated_op_ms(const Program& program, const DeviceRates& rates) {
+std::vector<double> estimated_op_ms(const Program& program, const DeviceThroughput& rates) {
   std::vector<double> ms;
   for (const Instruction& instruction : program.instructions())
     ms.push_back(std::max({kLeastMs, instruction.flops / rates.operations,
@@ -50,7 +50,7 @@ std::vector<double> estimated_op_ms(const Program& program, const DeviceRates& r
 }
 
 StepLoad make_step_load(const Program& program, const std::vector<double>& ms, const ResourceTable& resources,
-                        const DeviceRates& rates) {
+                        const DeviceThroughput& rates) {
   StepLoad load;
   load.waits = dependences_of(program);
   using Likeness = std::tuple<std::string, double, std::int64_t, std::int64_t>;

@@ -1,6 +1,6 @@
-// Says how much of a device each instruction of a step takes. From these loads, side_by_side.h
-// predicts the times of instructions that run at the same time in several lanes
-// (execute/lane_plan.h).
+// Says how much of a device each instruction of a step takes. From these loads,
+// interference_model.h predicts the times of instructions that run at the same time in several
+// lanes (execute/lane_plan.h).
 #pragma once
 
 #include <vector>
@@ -40,17 +40,17 @@ struct StepLoad {
 };
 
 // The operations that a device can do and the bytes that it can copy in a millisecond.
-struct DeviceRates {
+struct DeviceThroughput {
   double operations = 1, bytes = 1;
 };
 
 // Estimates the milliseconds of every instruction from its operations and the bytes that it moves.
 // No estimate is below two microseconds, the time of a launch.
-std::vector<double> estimated_op_ms(const Program& program, const DeviceRates& rates);
+std::vector<double> estimated_op_ms(const Program& program, const DeviceThroughput& rates);
 
 // Combines the time (`ms`) and the kernels (`resources`) of every instruction into its load.
 // Ignores the times of instructions that communicate.
 StepLoad make_step_load(const Program& program, const std::vector<double>& ms, const ResourceTable& resources,
-                        const DeviceRates& rates);
+                        const DeviceThroughput& rates);
 
 }  // namespace convoy::app

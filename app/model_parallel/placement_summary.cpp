@@ -37,7 +37,7 @@ ExpectedTimes expected_times(const partition::Simulation& simulation,
   ExpectedTimes times;
   times.start.assign(simulation.start.begin(), simulation.start.begin() + nodes);
   times.finish.assign(simulation.finish.begin(), simulation.finish.begin() + nodes);
-  for (const partition::Transfer& transfer : simulation.transfers) {
+  for (const partition::SimulatedTransfer& transfer : simulation.transfers) {
     partition::Nanoseconds released = transfer.arrival;
     for (int node = 0; node < nodes; ++node)
       if (device_of[at(node)] == transfer.to && simulation.start[at(node)] <= transfer.arrival)

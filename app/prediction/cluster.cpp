@@ -35,7 +35,7 @@ class Reader {
                                            least, most));
     return found->get<double>();
   }
-  Link link() const { return {number("latency_us", 0), number("gbytes_per_second", 1e-6)}; }
+  ClusterLink link() const { return {number("latency_us", 0), number("gbytes_per_second", 1e-6)}; }
   int whole(const char* key, int least, int most) const {
     const double value = number(key, least, most);
     if (value != std::floor(value))
@@ -71,7 +71,7 @@ double steps(int members) { return 2 * std::ceil(std::log2(members)); }
 // Returns the bytes that each of `members` participants sends in an all-reduce of `bytes` bytes.
 double sent(double bytes, int members) { return 2.0 * (members - 1) / members * bytes; }
 
-double link_us(const Link& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
+double link_us(const ClusterLink& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
 
 // Interpolates between the measured sizes. Above the largest size it continues the line through the
 // last two sizes.
@@ -96,7 +96,7 @@ struct Sample {
 // Fits link_us = α steps + β bytes by least squares of the relative error. The latency of the link
 // becomes α, and its bandwidth becomes 1 / β. Does not change the link if the samples do not
 // determine both.
-void fit_link(const std::vector<Sample>& samples, Link& link) {
+void fit_link(const std::vector<Sample>& samples, ClusterLink& link) {
   double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
   for (const Sample& sample : samples) {
     const double a = sample.steps / sample.us, b = sample.bytes / sample.us, t = sample.link_us / sample.us;

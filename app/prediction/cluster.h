@@ -13,7 +13,7 @@
 
 namespace convoy::app {
 
-struct Link {
+struct ClusterLink {
   double latency_us = 0;  // latency of one message in microseconds
   // 10^9 bytes per second in one direction.
   double gbytes_per_second = 0;
@@ -78,7 +78,7 @@ class Cluster {
   //     Otherwise it is the smallest measured one, which NCCL always sums.
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
-  const Link& within() const { return within_; }
+  const ClusterLink& within() const { return within_; }
   // Returns the numbers of ranks for which all-reduces were measured, ascending.
   std::vector<int> measured_ranks() const;
 
@@ -104,7 +104,7 @@ class Cluster {
   int devices_per_node_ = 1, ports_ = 1;
   double call_us_ = 0, overlap_ = 1;
   // The bandwidth of between_ is that of all ports of a node together, in one direction.
-  Link within_, between_;
+  ClusterLink within_, between_;
   DeviceRates device_;
   using Points = std::map<double, Mean>;
   // Measured microseconds of plain all-reduces, and of all-reduces of gradients (gradients_us()),

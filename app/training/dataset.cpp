@@ -219,7 +219,7 @@ void Dataset::visit_images(
     }
 }
 
-std::unique_ptr<data::BatchSource> Dataset::train(const Delivery& delivery, data::Position start,
+std::unique_ptr<data::BatchSource> Dataset::train(const Delivery& delivery, data::BatchPosition start,
                                                   const TrainOptions& options, int threads) const {
   data::LoaderOptions loader = loader_options(train_augmentation(options), delivery);
   loader.seed = static_cast<std::uint64_t>(options.seed);

@@ -81,12 +81,12 @@ class Dataset {
   // train() and test() return endless sources of batches. Training images are shuffled and
   // augmented; the first batch is the one at position `start` of the run. Test images come in
   // stored order.
-  std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start) const {
+  std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::BatchPosition start) const {
     return train(delivery, start, options_, threads_);
   }
   // Returns a source of training images like train() above, but takes seed, augmentation and mixing
   // from `options` and uses `threads` threads.
-  std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start,
+  std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::BatchPosition start,
                                            const TrainOptions& options, int threads) const;
   // Returns an endless source of test images. `skip` gets the messages about images that cannot be
   // read (LoaderOptions::skip); it works only with --feed slice.

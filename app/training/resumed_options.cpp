@@ -35,8 +35,8 @@ void check_resumed_options(const TrainOptions& options, const TrainOptions& save
 std::string rate_jump(const TrainOptions& options, const TrainOptions& saved, std::int64_t step,
                       std::int64_t steps_per_epoch) {
   if (options.schedule == ScheduleKind::constant || options.schedule == ScheduleKind::step) return {};
-  const Schedule now = make_schedule(options, steps_per_epoch),
-                 before = make_schedule(saved, steps_per_epoch);
+  const LearningRateSchedule now = make_schedule(options, steps_per_epoch),
+                             before = make_schedule(saved, steps_per_epoch);
   if (step >= now.total_steps) return {};
   const double found = now.learning_rate_at(step), expected = before.learning_rate_at(step);
   if (found == expected) return {};

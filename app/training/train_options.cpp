@@ -223,15 +223,15 @@ void check_train_options(const TrainOptions& o, int ranks) {
 }
 
 std::int64_t TrainOptions::images_of_replica(int replicas) const {
-  return data::slice_of(global_batch / accumulate, replicas, 0, images_together()).count;
+  return data::range_of_rank(global_batch / accumulate, replicas, 0, images_together()).count;
 }
 
 std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch) {
   return options.steps > 0 ? options.steps : options.epochs * steps_per_epoch;
 }
 
-Schedule make_schedule(const TrainOptions& o, std::int64_t steps_per_epoch) {
-  Schedule schedule;
+LearningRateSchedule make_schedule(const TrainOptions& o, std::int64_t steps_per_epoch) {
+  LearningRateSchedule schedule;
   schedule.kind = o.schedule;
   schedule.learning_rate =
       scaled_learning_rate(o.learning_rate, o.scale_learning_rate, o.global_batch, o.base_batch);

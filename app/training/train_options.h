@@ -14,8 +14,8 @@
 #include "app/compile/lanes.h"
 #include "app/compile/step_choices.h"
 #include "app/compile/step_options.h"
+#include "app/training/learning_rate_schedule.h"
 #include "app/training/parametrisation.h"
-#include "app/training/schedule.h"
 #include "data/loader/image_op_settings.h"
 #include "kernels/device/mix_parameters.h"
 #include "kernels/optimizer/optimizer.h"
@@ -188,7 +188,7 @@ std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epo
 
 // Returns the learning-rate schedule. Scaling of the rate is done, and milestones and warm-up are
 // converted to steps. Throws UsageError if they do not fit into the run.
-Schedule make_schedule(const TrainOptions& options, std::int64_t steps_per_epoch);
+LearningRateSchedule make_schedule(const TrainOptions& options, std::int64_t steps_per_epoch);
 
 // Returns the options in the JSON form that manifest.json and checkpoints hold. Keys are the flags
 // without their dashes.

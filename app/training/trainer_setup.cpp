@@ -244,7 +244,7 @@ std::vector<std::vector<int>> Trainer::data_groups() const {
 }
 
 void Trainer::start_sources() {
-  const data::Position start{step_ / steps_per_epoch_, step_ % steps_per_epoch_ * options_.accumulate};
+  const data::BatchPosition start{step_ / steps_per_epoch_, step_ % steps_per_epoch_ * options_.accumulate};
   const std::vector<std::vector<int>> groups = data_groups();
   const int threads = std::max(threads_ / std::max(static_cast<int>(groups.size()), 1), 1);
   std::map<const Dataset*, std::vector<int>> tested;

@@ -105,8 +105,8 @@ void Trainer::keep_own_members() {
   std::vector<int> rank_of = spread(work, world_.size());
   if (shapes_.size() == 1)
     for (int rank = 0; rank < world_.size(); ++rank) {
-      const data::Slice slice = data::slice_of(std::ssize(work), world_.size(), rank);
-      std::fill_n(rank_of.begin() + slice.first, slice.count, rank);
+      const data::SampleRange range = data::range_of_rank(std::ssize(work), world_.size(), rank);
+      std::fill_n(rank_of.begin() + range.first, range.count, rank);
     }
   std::size_t number = 0;
   own_.clear();

@@ -11,9 +11,9 @@
 #include "app/training/checkpoint/folder.h"
 #include "app/training/checkpoint/session_state.h"
 #include "app/training/dataset.h"
+#include "app/training/learning_rate_schedule.h"
 #include "app/training/report/run_report.h"
 #include "app/training/run_lock.h"
-#include "app/training/schedule.h"
 #include "app/training/train_options.h"
 #include "comm/communicator.h"
 
@@ -83,7 +83,7 @@ class Training {
   const Dataset& dataset_;
   const std::int64_t steps_per_epoch_;
   const std::string structure_sha256_;
-  Schedule schedule_;
+  LearningRateSchedule schedule_;
   std::unique_ptr<RunLock> lock_;  // set only on rank 0
   // Null on all ranks but rank 0, unless the run resumes.
   std::unique_ptr<CheckpointFolder> checkpoints_;

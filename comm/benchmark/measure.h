@@ -48,11 +48,11 @@ class CollectivesMeter {
 
   // Three times in microseconds: of an all-reduce of gradients alone, of a computation alone, and
   // of both if they run at the same time.
-  struct SideBySide {
+  struct OverlapTimes {
     double communication = 0, computation = 0, together = 0;
   };
-  virtual SideBySide side_by_side(std::int64_t bytes, const std::function<void(Stream)>& computation,
-                                  int times) = 0;
+  virtual OverlapTimes side_by_side(std::int64_t bytes, const std::function<void(Stream)>& computation,
+                                    int times) = 0;
 };
 
 // Makes a meter for collectives on host memory. Collective. `most_bytes`, a multiple of 4, is the

@@ -106,8 +106,8 @@ double MeterBase::bucketed_microseconds(std::int64_t bytes, std::int64_t bucket,
   return ranks_.all_reduce(mine, ReduceOp::max, "bench time");
 }
 
-MeterBase::SideBySide MeterBase::side_by_side(std::int64_t bytes,
-                                              const std::function<void(Stream)>& computation, int times) {
+MeterBase::OverlapTimes MeterBase::side_by_side(std::int64_t bytes,
+                                                const std::function<void(Stream)>& computation, int times) {
   const auto count = bytes / static_cast<std::int64_t>(sizeof(float));
   const auto operation = sum_of(gradients(), count);
   const auto slowest = [&](const std::function<void(Stream)>& body) {

@@ -19,8 +19,8 @@ class MeterBase : public CollectivesMeter {
   bool correct(Movement movement, std::int64_t bytes, Way way) override;
   double microseconds(Movement movement, std::int64_t bytes, Way way, int times) override;
   double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) override;
-  SideBySide side_by_side(std::int64_t bytes, const std::function<void(Stream)>& computation,
-                          int times) override;
+  OverlapTimes side_by_side(std::int64_t bytes, const std::function<void(Stream)>& computation,
+                            int times) override;
 
  protected:
   MeterBase(const Communicator& ranks, std::unique_ptr<Collectives> collectives)

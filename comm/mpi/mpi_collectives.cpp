@@ -173,13 +173,13 @@ class MpiCollectives : public Collectives {
   }
 
  private:
-  struct Window {
+  struct WindowUse {
     std::shared_ptr<SharedWindow> memory;
     std::size_t operations;  // number of operations prepared in this window so far
   };
 
   Communicator whole_, buckets_, pairs_;
-  std::vector<Window> windows_;
+  std::vector<WindowUse> windows_;
   int next_tag_ = 0;
 };
 

@@ -88,9 +88,9 @@ class AllReduce : public Operation {
 };
 
 // An all-reduce by copy engines in memory that the ranks share (copy_all_reduce.h).
-class SharedAllReduce : public Operation {
+class CopyEngineAllReduce : public Operation {
  public:
-  SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)
+  CopyEngineAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)
       : Operation(connections, name), sum_(std::move(sum)) {
     window_ = sum_.window();
   }
@@ -102,9 +102,9 @@ class SharedAllReduce : public Operation {
   CopyAllReduce sum_;
 };
 
-class Transfer : public Operation {
+class NcclTransfer : public Operation {
  public:
-  Transfer(Connections& connections, const TransferSide& side, OperationName name)
+  NcclTransfer(Connections& connections, const TransferSide& side, OperationName name)
       : Operation(connections, name),
         side_(side),
         sender_(side.sends ? connections.ranks.rank() : side.peer),
@@ -131,7 +131,7 @@ class Transfer : public Operation {
 class CopiedTransfer : public Operation {
  public:
   CopiedTransfer(Connections& connections, const TransferSide& side, std::shared_ptr<PeerWindow> window,
-                 PeerWindow::Transfer transfer, PeerWindow::RemoteSlot here, OperationName name)
+                 PeerWindow::TransferId transfer, PeerWindow::RemoteSlot here, OperationName name)
       : Operation(connections, name),
         side_(side),
         channel_(side.sends ? connections.copies(connections.ranks.rank(), side.peer)
@@ -160,7 +160,7 @@ class CopiedTransfer : public Operation {
  private:
   TransferSide side_;
   NcclChannel& channel_;
-  PeerWindow::Transfer transfer_;
+  PeerWindow::TransferId transfer_;
   std::uint64_t bytes_;
   PeerWindow::RemoteSlot there_;  // the place in the receiver's memory; known after the first start
 };
@@ -175,18 +175,18 @@ std::unique_ptr<PreparedOperation> sum_by_nccl(Connections& connections, void* d
 }
 std::unique_ptr<PreparedOperation> sum_by_copies(Connections& connections, CopyAllReduce sum,
                                                  OperationName name) {
-  return std::make_unique<SharedAllReduce>(connections, std::move(sum), name);
+  return std::make_unique<CopyEngineAllReduce>(connections, std::move(sum), name);
 }
 std::unique_ptr<PreparedOperation> transfer_by_nccl(Connections& connections, const TransferSide& side,
                                                     OperationName name) {
-  return std::make_unique<Transfer>(connections, side, name);
+  return std::make_unique<NcclTransfer>(connections, side, name);
 }
 std::unique_ptr<PreparedOperation> transfer_by_copies(Connections& connections, const TransferSide& side,
                                                       std::shared_ptr<PeerWindow> window, int number,
                                                       std::size_t offset, OperationName name) {
   const std::size_t bytes = static_cast<std::size_t>(side.count) * kernels::bytes_of(side.type);
   return std::make_unique<CopiedTransfer>(connections, side, std::move(window),
-                                          PeerWindow::Transfer{side.peer, number},
+                                          PeerWindow::TransferId{side.peer, number},
                                           PeerWindow::RemoteSlot{offset, bytes}, name);
 }
 

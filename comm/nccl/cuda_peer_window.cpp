@@ -227,14 +227,14 @@ PeerWindow::TransferState& PeerWindow::state(int sender, int receiver, int numbe
   return reinterpret_cast<TransferState*>(states_->data(receiver))[sender * kMostTransfers + number];
 }
 
-void PeerWindow::publish_slot(const Transfer& transfer, const RemoteSlot& here) const {
+void PeerWindow::publish_slot(const TransferId& transfer, const RemoteSlot& here) const {
   ranks_.context().waits.enter(channel_of_slots(transfer.peer, rank()), kSlotOfATransfer);
   TransferState& place = state(transfer.peer, rank(), transfer.number);
   place.offset = here.offset;
   place.bytes.store(here.bytes, std::memory_order_release);
 }
 
-PeerWindow::RemoteSlot PeerWindow::wait_for_slot(const Transfer& transfer) const {
+PeerWindow::RemoteSlot PeerWindow::wait_for_slot(const TransferId& transfer) const {
   CommContext& context = ranks_.context();
   const int channel = channel_of_slots(rank(), transfer.peer);
   context.waits.enter(channel, kSlotOfATransfer);
@@ -259,7 +259,7 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
 // In a transfer the receiver sets may_send. Then the sender copies the data and sets has_sent. The
 // end that waits for a flag also clears it, so the flag is clear before the other end can set it
 // for the next transfer.
-void PeerWindow::send(const Transfer& transfer, const void* data, const RemoteSlot& there,
+void PeerWindow::send(const TransferId& transfer, const void* data, const RemoteSlot& there,
                       cudaStream_t stream) const {
   TransferState& between = state(rank(), transfer.peer, transfer.number);
   perform(std::array{wait_for(&between.may_send, flushes_), write_of(&between.may_send, 0)}, stream);
@@ -268,7 +268,7 @@ void PeerWindow::send(const Transfer& transfer, const void* data, const RemoteSl
   perform(std::array{write_of(&between.has_sent, kSet)}, stream);
 }
 
-void PeerWindow::receive(const Transfer& transfer, cudaStream_t stream) const {
+void PeerWindow::receive(const TransferId& transfer, cudaStream_t stream) const {
   TransferState& between = state(transfer.peer, rank(), transfer.number);
   perform(std::array{write_of(&between.may_send, kSet), wait_for(&between.has_sent, flushes_),
                      write_of(&between.has_sent, 0)},

@@ -28,7 +28,7 @@ struct TransferSide {
 std::unique_ptr<PreparedOperation> transfer_by_nccl(Connections& connections, const TransferSide& side,
                                                     OperationName name);
 // Makes one end of a transfer by the sender's copy engine, between ranks that share a window
-// (peer_window.h). `number` identifies the transfer (PeerWindow::Transfer). The data of this end
+// (peer_window.h). `number` identifies the transfer (PeerWindow::TransferId). The data of this end
 // begin `offset` bytes after the start of this rank's part of the window.
 std::unique_ptr<PreparedOperation> transfer_by_copies(Connections& connections, const TransferSide& side,
                                                       std::shared_ptr<PeerWindow> window, int number,

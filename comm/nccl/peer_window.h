@@ -63,19 +63,19 @@ class PeerWindow {
   // Identifies a transfer by the other rank and a number below kMostTransfers. Each direction
   // between two ranks has its own numbers, and at most one transfer of a number is in progress. The
   // data move when both ends have started, and before any later work on the streams of both ends.
-  struct Transfer {
+  struct TransferId {
     int peer = 0, number = 0;
   };
   struct RemoteSlot {
     // The place of the data in the receiver's part of the window, and their size.
     std::uint64_t offset = 0, bytes = 0;
   };
-  void send(const Transfer& transfer, const void* data, const RemoteSlot& there, cudaStream_t stream) const;
-  void receive(const Transfer& transfer, cudaStream_t stream) const;
+  void send(const TransferId& transfer, const void* data, const RemoteSlot& there, cudaStream_t stream) const;
+  void receive(const TransferId& transfer, cudaStream_t stream) const;
   // Before the first transfer with a number, the receiver publishes the place of the data (with
   // bytes > 0), and the sender waits for this. The watchdog observes the wait.
-  void publish_slot(const Transfer& transfer, const RemoteSlot& here) const;
-  RemoteSlot wait_for_slot(const Transfer& transfer) const;
+  void publish_slot(const TransferId& transfer, const RemoteSlot& here) const;
+  RemoteSlot wait_for_slot(const TransferId& transfer) const;
   // Returns the number of the next transfer to, or from, a peer. Numbers are never reused. Throws
   // std::length_error after kMostTransfers.
   int next_transfer(bool sends, int peer);

@@ -32,9 +32,9 @@ void check_world_size() {
 
 // Initialises and finalises MPI. Only one thread of a rank calls MPI at a time, so
 // MPI_THREAD_SERIALIZED is enough, without the locks that MPI_THREAD_MULTIPLE takes in every call.
-class MpiEnvironment::Session {
+class MpiEnvironment::Runtime {
  public:
-  Session() {
+  Runtime() {
     // If a rank has died, a message to it must fail but not end this process by SIGPIPE, because
     // this process has to name the dead rank.
     std::signal(SIGPIPE, SIG_IGN);
@@ -47,7 +47,7 @@ class MpiEnvironment::Session {
           fmt::format("MPI gives thread level {}, expected at least MPI_THREAD_SERIALIZED ({})", provided,
                       int{MPI_THREAD_SERIALIZED}));
   }
-  ~Session() {
+  ~Runtime() {
     // MPI_Finalize waits for the other ranks. Skip it while an exception unwinds the stack.
     if (std::uncaught_exceptions() == 0) MPI_Finalize();
   }
@@ -55,7 +55,7 @@ class MpiEnvironment::Session {
 
 MpiEnvironment::MpiEnvironment(std::chrono::milliseconds timeout, LocalDevice device)
     : device_(std::move(device)),
-      session_(std::make_unique<Session>()),
+      runtime_(std::make_unique<Runtime>()),
       context_(std::make_shared<CommContext>()) {
   check_world_size();
   MPI_Comm world = MPI_COMM_NULL;
@@ -81,7 +81,7 @@ MpiEnvironment::~MpiEnvironment() {
   const int channel = world_->channel();
   world_.reset();
   const WaitScope wait(context_->waits, channel, context_->waits.enter(channel, name), name);
-  session_.reset();
+  runtime_.reset();
   watchdog_.reset();
 }
 

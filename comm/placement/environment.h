@@ -37,9 +37,9 @@ class MpiEnvironment {
   void set_step(std::int64_t step) { context_->waits.set_step(step); }
 
  private:
-  class Session;
+  class Runtime;
   LocalDevice device_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<Runtime> runtime_;
   std::shared_ptr<CommContext> context_;
   std::unique_ptr<Communicator> world_;
   std::unique_ptr<Watchdog> watchdog_;  // null for a single rank

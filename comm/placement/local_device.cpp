@@ -48,7 +48,7 @@ int choose_device(std::optional<int> local_rank, int visible) {
   return choice;
 }
 
-std::string shared_device_problem(const std::vector<DeviceUse>& uses) {
+std::string shared_device_problem(const std::vector<RankDevice>& uses) {
   for (std::size_t second = 1; second < uses.size(); ++second)
     for (std::size_t first = 0; first < second; ++first) {
       const auto& [host, device] = uses[first];
@@ -63,10 +63,10 @@ std::string shared_device_problem(const std::vector<DeviceUse>& uses) {
 void refuse_shared_devices(const Communicator& ranks, const LocalDevice& mine) {
   const std::string text =
       fmt::format("{}\n{}\n{}\n{}\n{}", ranks.host_name(), mine.index, mine.uuid, mine.pci, mine.name);
-  std::vector<DeviceUse> uses;
+  std::vector<RankDevice> uses;
   for (const std::string& use : ranks.gather(text, 0, "devices of the ranks")) {
     std::istringstream lines(use);
-    DeviceUse& next = uses.emplace_back();
+    RankDevice& next = uses.emplace_back();
     std::string index;
     std::getline(lines, next.host);
     std::getline(lines, index);

@@ -39,13 +39,13 @@ LocalDevice current_device();
 int choose_device(std::optional<int> local_rank, int visible);
 
 // The host and the device of a rank, for the check that no two ranks share a GPU.
-struct DeviceUse {
+struct RankDevice {
   std::string host;
   LocalDevice device;
 };
 // Returns a message that names the first two ranks that share a GPU, with host and device. Returns
 // an empty text if no ranks share a GPU. Element r of `uses` describes the device of rank r.
-std::string shared_device_problem(const std::vector<DeviceUse>& uses);
+std::string shared_device_problem(const std::vector<RankDevice>& uses);
 // Collective. Throws the same std::runtime_error on every rank if two ranks share a GPU.
 void refuse_shared_devices(const Communicator& ranks, const LocalDevice& mine);
 

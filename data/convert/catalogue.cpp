@@ -88,7 +88,7 @@ void TestNames::require_one(const std::string& source) const {
         source, *names_.begin(), *std::next(names_.begin())));
 }
 
-void LeftOut::add_file(const std::string& path) {
+void LeftOutCounter::add_file(const std::string& path) {
   const std::string extension = extension_of(path);
   add(is_hidden(path)     ? "hidden files"
       : is_image(path)    ? "images outside class folders"
@@ -96,7 +96,7 @@ void LeftOut::add_file(const std::string& path) {
                           : extension + " files");
 }
 
-std::vector<ConvertReport::LeftOut> LeftOut::list() const {
+std::vector<ConvertReport::LeftOut> LeftOutCounter::list() const {
   std::vector<ConvertReport::LeftOut> result;
   for (const auto& [kind, count] : counts_) result.push_back({kind, count});
   return result;

@@ -19,7 +19,7 @@ namespace convoy::data {
 inline constexpr const char* kUnreadable = "links and folders that cannot be read";
 
 // Counts the files that a conversion leaves out, by kind. The command prints the counts at its end.
-class LeftOut {
+class LeftOutCounter {
  public:
   void add(const std::string& kind, std::int64_t count = 1) {
     if (count > 0) counts_[kind] += count;
@@ -41,7 +41,7 @@ struct Conversion {
   std::unique_ptr<FileSource> source, test;  // `test` is null unless options.test is set
   // True if archives count as folders in the paths of `source`.
   bool archives_are_folders = false;
-  LeftOut left_out;
+  LeftOutCounter left_out;
   std::int64_t skipped = 0;
 
   // Calls refuse() for each entry of listing.unreadable that may_hold_images(). Counts the other

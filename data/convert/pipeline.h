@@ -25,7 +25,8 @@ struct ConvertedImage {
   Bytes data;  // the bytes to store: a file or pixels
   ImageShape shape;
   ChannelStatistics::Image statistics;
-  // `error` says what is wrong with the image, or is "". LeftOut counts a bad image under `kind`.
+  // `error` says what is wrong with the image, or is "". LeftOutCounter counts a bad image under
+  // `kind`.
   std::string error, kind;
   // Used only by the pipeline: the number of the image, and the bytes of memory reserved for it.
   std::int64_t number = 0, reserved = 0;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "data/image/window.h"
+#include "data/image/pixel_rectangle.h"
 #include "data/image_set.h"
 
 namespace convoy::data {
@@ -14,7 +14,7 @@ class Codec {
  public:
   virtual ~Codec() = default;
   virtual ImageShape open(std::span<const std::uint8_t> content) = 0;
-  virtual void read(Window region, int reduction, std::uint8_t* to) = 0;
+  virtual void read(PixelRectangle region, int reduction, std::uint8_t* to) = 0;
 };
 
 std::unique_ptr<Codec> make_jpeg_codec(int channels);

@@ -66,7 +66,7 @@ int ImageDecoder::reduction(double scale) const {
   return scale >= 8 ? 8 : scale >= 4 ? 4 : scale >= 2 ? 2 : 1;
 }
 
-void ImageDecoder::read(Window region, int reduction, std::uint8_t* to) {
+void ImageDecoder::read(PixelRectangle region, int reduction, std::uint8_t* to) {
   const std::int64_t height = (shape_.height + reduction - 1) / reduction,
                      width = (shape_.width + reduction - 1) / reduction;
   const bool known =

@@ -18,7 +18,7 @@
 #include <memory>
 #include <span>
 
-#include "data/image/window.h"
+#include "data/image/pixel_rectangle.h"
 #include "data/image_set.h"
 
 namespace convoy::data {
@@ -45,7 +45,7 @@ class ImageDecoder {
   int reduction(double scale) const;
   // Writes the pixels of `region` to `to`, uint8 [region.height, region.width, C]. The region lies
   // in the reduced image, whose extents are ceil(extent / reduction).
-  void read(Window region, int reduction, std::uint8_t* to);
+  void read(PixelRectangle region, int reduction, std::uint8_t* to);
 
  private:
   ImageFormat format_;

@@ -57,14 +57,14 @@ class Jpeg final : public Codec {
     return {jpeg_.image_height, jpeg_.image_width, channels_};
   }
 
-  void read(Window region, int reduction, std::uint8_t* to) override {
+  void read(PixelRectangle region, int reduction, std::uint8_t* to) override {
     if (!try_read(region, reduction, to, true)) try_read(region, reduction, to, false);
   }
 
  private:
   // Reads the region. If `fast` is set, tries JpegHuffman for the Huffman codes, and returns false
   // if JpegHuffman cannot decode them. Then libjpeg-turbo's own decoder must be used.
-  bool try_read(Window region, int reduction, std::uint8_t* to, bool fast) {
+  bool try_read(PixelRectangle region, int reduction, std::uint8_t* to, bool fast) {
     if (!header_read_) read_header();  // an earlier read() used up the header
     header_read_ = false;
     if (!guarded([&] { start(region, reduction, fast); })) return false;
@@ -136,7 +136,7 @@ class Jpeg final : public Codec {
 
   // Starts to decode and skips the rows above the region. Sets left_ to the position of the
   // region's first column in the rows that libjpeg returns.
-  void start(const Window& region, int reduction, bool fast) {
+  void start(const PixelRectangle& region, int reduction, bool fast) {
     const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;
     const bool grey = channels_ == 1 && jpeg_.jpeg_color_space == JCS_GRAYSCALE;
     jpeg_.out_color_space = cmyk ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
@@ -187,7 +187,7 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  void read_rows(const Window& region, std::size_t row_bytes, std::uint8_t* to) {
+  void read_rows(const PixelRectangle& region, std::size_t row_bytes, std::uint8_t* to) {
     const std::size_t wanted = static_cast<std::size_t>(region.width) * static_cast<std::size_t>(channels_);
     const bool direct = row_bytes == wanted && jpeg_.output_components == channels_;
     const auto end = static_cast<JDIMENSION>(region.y + region.height);

@@ -27,7 +27,7 @@ class Png final : public Codec {
     return {png_get_image_height(png_, info_), png_get_image_width(png_, info_), channels_};
   }
 
-  void read(Window region, int /*reduction*/, std::uint8_t* to) override {
+  void read(PixelRectangle region, int /*reduction*/, std::uint8_t* to) override {
     if (png_ == nullptr) read_header();  // an earlier read() has consumed the header
     guarded([this] { set_transformations(); });
     const std::size_t row_bytes = png_get_rowbytes(png_, info_);
@@ -91,7 +91,7 @@ class Png final : public Codec {
     png_read_update_info(png_, info_);
   }
 
-  void read_rows(const Window& region, std::size_t row_bytes, std::uint8_t* to) {
+  void read_rows(const PixelRectangle& region, std::size_t row_bytes, std::uint8_t* to) {
     const std::int32_t end = region.y + region.height;
     const auto height = static_cast<std::int32_t>(png_get_image_height(png_, info_));
     // Read the whole image in every pass, because an interlaced image is complete only after the
@@ -108,7 +108,7 @@ class Png final : public Codec {
     }
   }
 
-  void convert(const std::uint8_t* row, const Window& region, std::uint8_t* to) const {
+  void convert(const std::uint8_t* row, const PixelRectangle& region, std::uint8_t* to) const {
     const int components = png_get_channels(png_, info_);
     const std::uint8_t* from = row + region.x * components;
     if (components == channels_) {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/image/pixel_rectangle.h"
 #include "data/image/resample.h"
-#include "data/image/window.h"
 #include "data/image_set.h"
 #include "data/loader/image_op_settings.h"
 #include "data/loader/normaliser.h"
@@ -72,7 +72,7 @@ Augmentation parse_augmentation(std::string_view text);
 struct AugmentationParameters {
   // The window in pixels of the stored image. It may reach beyond the image only if it is not
   // resized.
-  Window window;
+  PixelRectangle window;
   std::int32_t resized_height = 0, resized_width = 0;  // size that the window is resized to
   std::int32_t top = 0, left = 0;                      // position of the output in the resized window
   std::int32_t flip = 0;                               // 1: the output is mirrored left to right
@@ -92,7 +92,7 @@ AugmentationParameters draw(const Augmentation& augmentation, ImageShape stored,
 struct PlacedSample {
   // The rectangle of pixels to read from the image after the decoder has reduced it. The rectangle
   // may be empty.
-  Window cut;
+  PixelRectangle cut;
   // Computes the output from the pixels of `cut`, stored as [cut.height, cut.width, C].
   kernels::SampleTransform transform;
 };

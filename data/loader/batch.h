@@ -12,9 +12,9 @@
 namespace convoy::data {
 
 // A point in training: batch `step` of epoch `epoch`, both counted from 0.
-struct Position {
+struct BatchPosition {
   std::int64_t epoch = 0, step = 0;
-  bool operator==(const Position&) const = default;
+  bool operator==(const BatchPosition&) const = default;
 };
 
 // The samples of one rank from a global batch. All arrays have `capacity` entries at every step,
@@ -23,7 +23,7 @@ struct Position {
 // In an empty entry the label and the sample are -1, and the image is zero or the transform has no
 // meaning.
 struct Batch {
-  Position position;
+  BatchPosition position;
   std::int32_t capacity = 0;      // the most samples that any rank gets
   std::int32_t valid = 0;         // samples of this rank, including unreadable ones
   std::int32_t global_valid = 0;  // samples of all ranks, including unreadable ones; > 0

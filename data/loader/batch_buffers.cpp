@@ -95,18 +95,18 @@ BatchBuffers::Cut BatchBuffers::take_cut(std::int64_t bytes) {
   return {static_cast<std::uint8_t*>(pixels_.data()) + offset, offset, whole};
 }
 
-void BatchBuffers::begin(const BatchSchedule& schedule, Position position, int rank) {
-  const Slice slice = schedule.slice(position, rank);
+void BatchBuffers::begin(const BatchSchedule& schedule, BatchPosition position, int rank) {
+  const SampleRange range = schedule.range(position, rank);
   batch_.position = position;
-  batch_.valid = static_cast<std::int32_t>(slice.count);
+  batch_.valid = static_cast<std::int32_t>(range.count);
   batch_.global_valid = static_cast<std::int32_t>(schedule.global_valid(position));
-  batch_.first = slice.first;
+  batch_.first = range.first;
   batch_.mix =
       draw_mix(mix_, seed_, position.epoch, position.step / parts_of_step_, output_.height, output_.width);
   batch_.cut_bytes = cuts_ = 0;
 }
 
-void BatchBuffers::begin(Position position, std::int64_t valid) {
+void BatchBuffers::begin(BatchPosition position, std::int64_t valid) {
   if (valid < 0 || valid > batch_.capacity)
     throw std::invalid_argument(
         fmt::format("a batch of {} samples, expected at most {}", valid, batch_.capacity));
@@ -161,7 +161,7 @@ void BatchFiller::fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sampl
     buffers.transforms()[i] = placed.transform;
 }
 
-const std::uint8_t* BatchFiller::read_cut(Window cut, int reduction) {
+const std::uint8_t* BatchFiller::read_cut(PixelRectangle cut, int reduction) {
   const std::int64_t bytes = std::int64_t{cut.height} * cut.width * stored_.channels;
   if (std::ssize(cut_) < bytes) cut_.resize(bytes);
   decoder_.read(cut, reduction, cut_.data());

@@ -53,10 +53,10 @@ class BatchBuffers {
   // Reserves memory for the cut of a sample. Call it once per sample. It is thread-safe.
   Cut take_cut(std::int64_t bytes);
   // Prepares the batch at `position` for filling.
-  void begin(const BatchSchedule& schedule, Position position, int rank);
+  void begin(const BatchSchedule& schedule, BatchPosition position, int rank);
   // Prepares a batch of `valid` samples for a single rank. Throws std::invalid_argument if the
   // batch has fewer entries.
-  void begin(Position position, std::int64_t valid);
+  void begin(BatchPosition position, std::int64_t valid);
   // Marks entry i as empty: sets its label and sample to -1 and clears its image or transform.
   void fill_empty(std::int64_t i) const;
 
@@ -83,7 +83,7 @@ class BatchFiller {
             std::span<const std::uint8_t> stored);
 
  private:
-  const std::uint8_t* read_cut(Window cut, int reduction);
+  const std::uint8_t* read_cut(PixelRectangle cut, int reduction);
   kernels::SampleTransform deliver_cut(BatchBuffers& buffers, const PlacedSample& placed, int reduction);
 
   ImageShape stored_, output_shape_;

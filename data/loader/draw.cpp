@@ -12,7 +12,7 @@ namespace {
 std::int32_t narrow(std::int64_t pixels) { return static_cast<std::int32_t>(pixels); }
 
 // Makes the output show `window`, resized to the size of the output.
-void take_window(AugmentationParameters& parameters, Window window, ImageShape output) {
+void take_window(AugmentationParameters& parameters, PixelRectangle window, ImageShape output) {
   parameters.window = window;
   parameters.resized_height = narrow(output.height);
   parameters.resized_width = narrow(output.width);
@@ -45,7 +45,7 @@ std::int32_t padded_place(std::uint32_t word, std::int64_t stored, std::int64_t 
 
 // Returns the window of a random resized crop for the case that no random window fits into the
 // image. This is the largest centred window whose aspect ratio is allowed.
-Window fallback_window(const Augmentation& augmentation, ImageShape stored) {
+PixelRectangle fallback_window(const Augmentation& augmentation, ImageShape stored) {
   std::int64_t width = stored.width, height = stored.height;
   const double aspect = static_cast<double>(width) / static_cast<double>(height);
   if (aspect < augmentation.min_aspect)
@@ -58,7 +58,7 @@ Window fallback_window(const Augmentation& augmentation, ImageShape stored) {
           narrow(height)};
 }
 
-Window resized_crop(const Augmentation& augmentation, ImageShape stored, const SampleDraws& draws) {
+PixelRectangle resized_crop(const Augmentation& augmentation, ImageShape stored, const SampleDraws& draws) {
   const double area = static_cast<double>(stored.height * stored.width);
   for (int attempt = 0; attempt < kCropTries; ++attempt) {
     const kernels::Philox4 words = draws.block(kResizedCropBlock + attempt);
@@ -115,9 +115,10 @@ AugmentationParameters draw(const Augmentation& augmentation, ImageShape stored,
   const kernels::Philox4 words = draws.block(0);
   AugmentationParameters parameters;
   if (augmentation.random_crop) {
-    const Window window{padded_place(words.word[0], stored.width, output.width, augmentation.padding),
-                        padded_place(words.word[1], stored.height, output.height, augmentation.padding),
-                        narrow(output.width), narrow(output.height)};
+    const PixelRectangle window{
+        padded_place(words.word[0], stored.width, output.width, augmentation.padding),
+        padded_place(words.word[1], stored.height, output.height, augmentation.padding), narrow(output.width),
+        narrow(output.height)};
     take_window(parameters, window, output);
   } else if (augmentation.random_resized_crop) {
     take_window(parameters, resized_crop(augmentation, stored, draws), output);

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "data/loader/batch_buffers.h"
-#include "data/loader/pipeline.h"
 #include "data/loader/schedule.h"
+#include "data/loader/slot_filler.h"
 
 namespace convoy::data {
 
@@ -32,7 +32,7 @@ struct Loader::State final : BatchLease::Owner {
   std::vector<BatchFiller> fillers;                // one per thread
   std::vector<std::vector<std::uint8_t>> scratch;  // one per thread
   // Must be the last member: its threads use the others and must end before these are destroyed.
-  Pipeline pipeline;
+  SlotFiller filler;
 
   State(std::shared_ptr<const ImageSet> images, const LoaderOptions& options)
       : set(std::move(images)),
@@ -43,7 +43,7 @@ struct Loader::State final : BatchLease::Owner {
         slots(make_slots(options)),
         fillers(make_batch_fillers(set->format(), set->shape(), options)),
         scratch(fillers.size(), std::vector<std::uint8_t>(reads_pixels ? set->largest_bytes() : 0)),
-        pipeline(options.buffers, options.threads, make_work()) {}
+        filler(options.buffers, options.threads, make_fill_task()) {}
 
   std::vector<BatchBuffers> make_slots(const LoaderOptions& options) const {
     std::vector<BatchBuffers> result;
@@ -52,17 +52,17 @@ struct Loader::State final : BatchLease::Owner {
     return result;
   }
 
-  Pipeline::Work make_work() {
-    Pipeline::Work work;
-    work.samples = schedule.capacity();
-    work.block = samples_per_block(reads_pixels ? set->largest_bytes() : 1);
-    work.prepare = [this](int slot, std::int64_t number) {
+  SlotFiller::FillTask make_fill_task() {
+    SlotFiller::FillTask task;
+    task.samples = schedule.capacity();
+    task.block = samples_per_block(reads_pixels ? set->largest_bytes() : 1);
+    task.prepare = [this](int slot, std::int64_t number) {
       slots[slot].begin(schedule, schedule.position(number), rank);
     };
-    work.fill = [this](int slot, std::int64_t begin, std::int64_t end, int thread) {
+    task.fill = [this](int slot, std::int64_t begin, std::int64_t end, int thread) {
       fill(slots[slot], begin, end, thread);
     };
-    return work;
+    return task;
   }
 
   void fill(BatchBuffers& buffers, std::int64_t begin, std::int64_t end, int thread) {
@@ -92,7 +92,7 @@ struct Loader::State final : BatchLease::Owner {
     }
   }
 
-  void give_back(int slot) noexcept override { pipeline.release(slot); }
+  void give_back(int slot) noexcept override { filler.release(slot); }
 };
 
 namespace {
@@ -112,12 +112,12 @@ Loader::Loader(std::shared_ptr<const ImageSet> set, const LoaderOptions& options
 Loader::~Loader() = default;
 
 BatchLease Loader::next() {
-  const int slot = state_->pipeline.acquire();
+  const int slot = state_->filler.acquire();
   return {state_->slots[slot].batch(), *state_, slot};
 }
 
 std::int64_t Loader::steps_per_epoch() const { return state_->schedule.steps_per_epoch(); }
 
-double Loader::wait_ms() const { return state_->pipeline.wait_ms(); }
+double Loader::wait_ms() const { return state_->filler.wait_ms(); }
 
 }  // namespace convoy::data

@@ -38,7 +38,7 @@ struct LoaderOptions {
   std::int64_t parts_of_step = 1;
   BatchOutput output = BatchOutput::images;
   std::vector<float> mean, std;  // one value per channel, for BatchOutput::images
-  Position start;                // position of the first batch
+  BatchPosition start;           // position of the first batch
   int threads = 1;
   int buffers = 3;  // number of batches in memory, including those that next() has lent; at least 2
   // Allocates the batch buffers, for example in page-locked memory. If null, they are on the heap.

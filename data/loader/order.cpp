@@ -46,7 +46,7 @@ std::int64_t Permutation::operator[](std::int64_t position) const {
   return static_cast<std::int64_t>(value);
 }
 
-Slice slice_of(std::int64_t samples, int ranks, int rank, int group) {
+SampleRange range_of_rank(std::int64_t samples, int ranks, int rank, int group) {
   const std::int64_t groups = (samples + group - 1) / group;
   const std::int64_t each = groups / ranks, longer = groups % ranks;
   const auto begin = [&](std::int64_t before) {

@@ -15,6 +15,7 @@ namespace convoy::data {
 class Permutation {
  public:
   Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
+  // Returns the number at `position`, which must be in [0, size).
   std::int64_t operator[](std::int64_t position) const;
 
  private:
@@ -24,14 +25,16 @@ class Permutation {
   std::array<std::uint32_t, kRounds> keys_;
 };
 
-struct Slice {
+// Consecutive samples: `count` samples from number `first` on.
+struct SampleRange {
   std::int64_t first = 0, count = 0;
-  bool operator==(const Slice&) const = default;
+  bool operator==(const SampleRange&) const = default;
 };
 
-// Returns the range of `samples` samples that rank `rank` gets. The ranges of the ranks are
-// consecutive. A rank gets whole groups of `group` samples, only the last group may be smaller. The
-// first (number of groups) % ranks ranks get one group more than the others.
-Slice slice_of(std::int64_t samples, int ranks, int rank, int group = 1);
+// Returns the range of `samples` samples that rank `rank` gets. `ranks` and `group` must be at
+// least 1. The ranges of the ranks are consecutive. A rank gets whole groups of `group` samples,
+// only the last group may be smaller. The first (number of groups) % ranks ranks get one group more
+// than the others.
+SampleRange range_of_rank(std::int64_t samples, int ranks, int rank, int group = 1);
 
 }  // namespace convoy::data

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "data/loader/batch_buffers.h"
-#include "data/loader/pipeline.h"
 #include "data/loader/schedule.h"
+#include "data/loader/slot_filler.h"
 
 namespace convoy::data {
 namespace {
@@ -31,13 +31,13 @@ struct RequestLoader::State final : BatchLease::Owner {
   std::vector<BatchFiller> fillers;                // one per thread
   std::vector<std::vector<std::uint8_t>> scratch;  // one per thread
   // Must be the last member: its threads use the others.
-  Pipeline pipeline;
+  SlotFiller filler;
 
   State(ImageShape stored, const LoaderOptions& options)
       : slots(make_slots(stored, options)),
         fillers(make_batch_fillers(ImageFormat::encoded, stored, options)),
         scratch(fillers.size()),
-        pipeline(options.buffers, options.threads, make_work(options)) {}
+        filler(options.buffers, options.threads, make_fill_task(options)) {}
 
   static std::vector<Slot> make_slots(ImageShape stored, const LoaderOptions& options) {
     const BatchSchedule schedule(options.global_batch, options);
@@ -48,14 +48,14 @@ struct RequestLoader::State final : BatchLease::Owner {
     return result;
   }
 
-  Pipeline::Work make_work(const LoaderOptions& options) {
-    Pipeline::Work work;
-    work.samples = options.global_batch;
-    work.fed = true;
-    work.fill = [this](int slot, std::int64_t begin, std::int64_t end, int thread) {
+  SlotFiller::FillTask make_fill_task(const LoaderOptions& options) {
+    SlotFiller::FillTask task;
+    task.samples = options.global_batch;
+    task.fed = true;
+    task.fill = [this](int slot, std::int64_t begin, std::int64_t end, int thread) {
       for (std::int64_t i = begin; i < end; ++i) fill(slots[slot], i, thread);
     };
-    return work;
+    return task;
   }
 
   void fill(Slot& slot, std::int64_t i, int thread) {
@@ -68,7 +68,7 @@ struct RequestLoader::State final : BatchLease::Owner {
     }
   }
 
-  void give_back(int slot) noexcept override { pipeline.release(slot); }
+  void give_back(int slot) noexcept override { filler.release(slot); }
 };
 
 RequestLoader::RequestLoader(int channels, const LoaderOptions& options)
@@ -77,15 +77,15 @@ RequestLoader::RequestLoader(int channels, const LoaderOptions& options)
 RequestLoader::~RequestLoader() = default;
 
 void RequestLoader::submit(std::int64_t count, Read read) {
-  State::Slot& slot = state_->slots[state_->pipeline.next_to_submit()];
+  State::Slot& slot = state_->slots[state_->filler.next_to_submit()];
   slot.buffers.begin({0, state_->submitted++}, count);
   slot.read = std::move(read);
   slot.errors.assign(static_cast<std::size_t>(count), {});
-  state_->pipeline.submit();
+  state_->filler.submit();
 }
 
 BatchLease RequestLoader::next(std::vector<std::string>& errors) {
-  const int index = state_->pipeline.acquire();
+  const int index = state_->filler.acquire();
   State::Slot& slot = state_->slots[index];
   slot.read = nullptr;
   errors = std::move(slot.errors);

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "data/loader/batch_buffers.h"
-#include "data/loader/pipeline.h"
 #include "data/loader/schedule.h"
+#include "data/loader/slot_filler.h"
 
 namespace convoy::data {
 namespace {
@@ -43,15 +43,15 @@ class RecordReader {
         schedule_(schedule),
         ranks_(options.ranks),
         slots_(kAhead),
-        pipeline_(kAhead, options.threads, make_work()) {}
+        filler_(kAhead, options.threads, make_fill_task()) {}
 
   // Returns the records of the next batch and how many bytes of them each rank gets.
   ScatterArguments acquire() {
-    slot_ = pipeline_.acquire();
+    slot_ = filler_.acquire();
     const Slot& slot = slots_[slot_];
     return {slot.records.data(), slot.counts, nullptr};
   }
-  void release() { pipeline_.release(slot_); }
+  void release() { filler_.release(slot_); }
 
  private:
   struct Slot {
@@ -61,20 +61,20 @@ class RecordReader {
     std::vector<std::byte> records;
   };
 
-  Pipeline::Work make_work() {
-    Pipeline::Work work;
-    work.samples = schedule_.global_batch();
-    work.block = samples_per_block(set_->largest_bytes());
-    work.prepare = [this](int slot, std::int64_t number) {
+  SlotFiller::FillTask make_fill_task() {
+    SlotFiller::FillTask task;
+    task.samples = schedule_.global_batch();
+    task.block = samples_per_block(set_->largest_bytes());
+    task.prepare = [this](int slot, std::int64_t number) {
       prepare(slots_[slot], schedule_.position(number));
     };
-    work.fill = [this](int slot, std::int64_t begin, std::int64_t end, int) {
+    task.fill = [this](int slot, std::int64_t begin, std::int64_t end, int) {
       fill(slots_[slot], begin, end);
     };
-    return work;
+    return task;
   }
 
-  void prepare(Slot& slot, Position position) {
+  void prepare(Slot& slot, BatchPosition position) {
     slot.samples.resize(schedule_.global_valid(position));
     schedule_.samples(position, 0, std::ssize(slot.samples), slot.samples.data());
     slot.offsets.assign(1, 0);
@@ -82,8 +82,8 @@ class RecordReader {
       slot.offsets.push_back(slot.offsets.back() + record_bytes(set_->stored_bytes(sample)));
     slot.counts.clear();
     for (int rank = 0; rank < ranks_; ++rank) {
-      const Slice slice = schedule_.slice(position, rank);
-      slot.counts.push_back(slot.offsets[slice.first + slice.count] - slot.offsets[slice.first]);
+      const SampleRange range = schedule_.range(position, rank);
+      slot.counts.push_back(slot.offsets[range.first + range.count] - slot.offsets[range.first]);
     }
     if (std::ssize(slot.records) < slot.offsets.back()) slot.records.resize(slot.offsets.back());
   }
@@ -107,7 +107,7 @@ class RecordReader {
   std::vector<Slot> slots_;
   int slot_ = -1;
   // Must be the last member: its threads use the others and must end before these are destroyed.
-  Pipeline pipeline_;
+  SlotFiller filler_;
 };
 
 const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, const SetDescription& about) {
@@ -142,7 +142,7 @@ struct ScatterLoader::State final : BatchLease::Owner {
   std::int64_t scattered = 0;
   double scatter_ms = 0;
   // Must be the last member: its threads use the others and must end before these are destroyed.
-  Pipeline pipeline;
+  SlotFiller filler;
 
   State(std::shared_ptr<const ImageSet> set, const SetDescription& about, const LoaderOptions& options,
         Scatter collective)
@@ -151,20 +151,20 @@ struct ScatterLoader::State final : BatchLease::Owner {
         scatter(std::move(collective)),
         records(options.buffers),
         fillers(make_batch_fillers(about.format, about.shape, options)),
-        pipeline(options.buffers, options.threads, make_work()) {
+        filler(options.buffers, options.threads, make_fill_task()) {
     slots.reserve(options.buffers);
     for (int i = 0; i < options.buffers; ++i) slots.emplace_back(schedule, about.shape, options);
     if (set != nullptr) reader.emplace(std::move(set), schedule, options);
   }
 
-  Pipeline::Work make_work() {
-    Pipeline::Work work;
-    work.samples = schedule.capacity();
-    work.fed = true;
-    work.fill = [this](int slot, std::int64_t begin, std::int64_t end, int thread) {
+  SlotFiller::FillTask make_fill_task() {
+    SlotFiller::FillTask task;
+    task.samples = schedule.capacity();
+    task.fed = true;
+    task.fill = [this](int slot, std::int64_t begin, std::int64_t end, int thread) {
       fill(slot, begin, end, thread);
     };
-    return work;
+    return task;
   }
 
   void fill(int slot, std::int64_t begin, std::int64_t end, int thread) {
@@ -200,7 +200,7 @@ struct ScatterLoader::State final : BatchLease::Owner {
   // Scatters the next batch. The threads of this rank then decode the records that the rank
   // received.
   void scatter_next() {
-    const int slot = pipeline.next_to_submit();
+    const int slot = filler.next_to_submit();
     slots[slot].begin(schedule, schedule.position(scattered), rank);
     ScatterArguments arguments;
     if (reader) arguments = reader->acquire();
@@ -209,7 +209,7 @@ struct ScatterLoader::State final : BatchLease::Owner {
     if (reader) reader->release();
     find_records(records[slot], slots[slot].batch().valid);
     ++scattered;
-    pipeline.submit();
+    filler.submit();
   }
 
   // Returns the slot of the next batch. Every rank scatters equally often per call. If the number
@@ -219,11 +219,11 @@ struct ScatterLoader::State final : BatchLease::Owner {
     const auto start = std::chrono::steady_clock::now();
     for (int i = scattered == 0 ? 0 : kAhead - 1; i < kAhead; ++i) scatter_next();
     scatter_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    const int slot = pipeline.acquire();
+    const int slot = filler.acquire();
     return slot;
   }
 
-  void give_back(int slot) noexcept override { pipeline.release(slot); }
+  void give_back(int slot) noexcept override { filler.release(slot); }
 };
 
 ScatterLoader::ScatterLoader(std::shared_ptr<const ImageSet> set, const SetDescription& about,
@@ -241,6 +241,6 @@ BatchLease ScatterLoader::next() {
 
 std::int64_t ScatterLoader::steps_per_epoch() const { return state_->schedule.steps_per_epoch(); }
 
-double ScatterLoader::wait_ms() const { return state_->scatter_ms + state_->pipeline.wait_ms(); }
+double ScatterLoader::wait_ms() const { return state_->scatter_ms + state_->filler.wait_ms(); }
 
 }  // namespace convoy::data

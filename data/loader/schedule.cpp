@@ -34,20 +34,20 @@ BatchSchedule::BatchSchedule(std::int64_t set_size, const LoaderOptions& options
   }
 }
 
-Position BatchSchedule::position(std::int64_t number) const {
+BatchPosition BatchSchedule::position(std::int64_t number) const {
   const std::int64_t step = start_.step + number;
   return {start_.epoch + step / steps_, step % steps_};
 }
 
-std::int64_t BatchSchedule::global_valid(Position position) const {
+std::int64_t BatchSchedule::global_valid(BatchPosition position) const {
   return std::min(global_batch_, size_ - position.step * global_batch_);
 }
 
-Slice BatchSchedule::slice(Position position, int rank) const {
-  return slice_of(global_valid(position), ranks_, rank, group_);
+SampleRange BatchSchedule::range(BatchPosition position, int rank) const {
+  return range_of_rank(global_valid(position), ranks_, rank, group_);
 }
 
-void BatchSchedule::samples(Position position, std::int64_t first, std::int64_t count,
+void BatchSchedule::samples(BatchPosition position, std::int64_t first, std::int64_t count,
                             std::int64_t* to) const {
   const std::int64_t begin = position.step * global_batch_ + first;
   if (order_ == Order::sequential) {

@@ -18,22 +18,22 @@ class BatchSchedule {
   std::int64_t global_batch() const { return global_batch_; }
   // The most samples of a rank.
   std::int32_t capacity() const {
-    return static_cast<std::int32_t>(slice_of(global_batch_, ranks_, 0, group_).count);
+    return static_cast<std::int32_t>(range_of_rank(global_batch_, ranks_, 0, group_).count);
   }
   // Returns the position of batch `number`, counted from the position at which the run starts.
-  Position position(std::int64_t number) const;
-  std::int64_t global_valid(Position position) const;
-  Slice slice(Position position, int rank) const;  // the range of the global batch for `rank`
+  BatchPosition position(std::int64_t number) const;
+  std::int64_t global_valid(BatchPosition position) const;
+  SampleRange range(BatchPosition position, int rank) const;  // the range of the global batch for `rank`
   // Writes to `to` the data set's indices of the samples `first` to `first + count - 1` of the
   // global batch at `position`.
-  void samples(Position position, std::int64_t first, std::int64_t count, std::int64_t* to) const;
+  void samples(BatchPosition position, std::int64_t first, std::int64_t count, std::int64_t* to) const;
 
  private:
   std::int64_t size_, global_batch_, steps_;
   int ranks_, group_;
   std::uint64_t seed_;
   Order order_;
-  Position start_;
+  BatchPosition start_;
 };
 
 }  // namespace convoy::data

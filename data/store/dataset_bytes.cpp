@@ -19,7 +19,7 @@ constexpr std::int64_t kChunksARead = 8192, kBytesARead = 64 << 20;
 
 DatasetBytes::DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t resident_bytes)
     : name_(std::move(name)), dataset_(std::move(dataset)) {
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   const hdf5::Handle space = hdf5::own(H5Dget_space(dataset_.get()), H5Sclose, name_);
   std::vector<hsize_t> extents(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get())));
   H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
@@ -60,7 +60,7 @@ DatasetBytes::~DatasetBytes() {
 }
 
 void DatasetBytes::read_by_hdf5(std::int64_t first, std::int64_t count, std::uint8_t* to) const {
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   const std::string what = name_ + ": cannot read";
   const hdf5::Handle space = hdf5::own(H5Dget_space(dataset_.get()), H5Sclose, what);
   std::vector<hsize_t> extents(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get())));

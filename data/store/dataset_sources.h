@@ -10,7 +10,7 @@ namespace convoy::data {
 
 // Throws std::runtime_error in one line if such a file is missing or too short. HDF5 itself would
 // return zeros or the fill value without an error. `name` is the dataset's name for the message.
-// The caller must hold an hdf5::Session.
+// The caller must hold an hdf5::LibraryLock.
 void require_sources(hid_t dataset, const std::string& name);
 
 }  // namespace convoy::data

@@ -205,7 +205,7 @@ EncodedStoreWriter::EncodedStoreWriter(const std::filesystem::path& destination,
         fmt::format("{}: a store needs classes and images in both splits, got {}, {} and {}",
                     destination.string(), classes.size(), sizes.train, sizes.test));
   }
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   state_.reset(new State{StoreFile(destination, std::move(classes)),
                          Spool(destination.parent_path(), destination.string()),
                          {},
@@ -221,7 +221,7 @@ void EncodedStoreWriter::write(Split split, std::int64_t row, std::span<const st
   state_->require_row(split, row);
   state_->file.require_label(label);
   if (split == Split::train) state_->statistics.add(statistics);
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   EncodedSplit& target = state_->at(split);
   if (row == target.next) {
     state_->append(split, file, label);
@@ -234,7 +234,7 @@ void EncodedStoreWriter::write(Split split, std::int64_t row, std::span<const st
 
 void EncodedStoreWriter::skip(Split split, std::int64_t row) {
   state_->require_row(split, row);
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   EncodedSplit& target = state_->at(split);
   if (row != target.next) return state_->wait(target, row, {Waiting::kSkipped, 0, 0});
   ++target.next;
@@ -242,7 +242,7 @@ void EncodedStoreWriter::skip(Split split, std::int64_t row) {
 }
 
 void EncodedStoreWriter::finish() {
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   for (const Split split : {Split::train, Split::test}) state_->finish(split);
   state_->file.finish(state_->statistics);
 }

@@ -30,9 +30,9 @@ std::string system_reason(const std::string& text) {
 
 }  // namespace
 
-Session::Session() : lock_(library_mutex()) {
+LibraryLock::LibraryLock() : lock_(library_mutex()) {
   [[maybe_unused]] static const herr_t once = H5dont_atexit();
-  // Do this in every Session, because a thread-safe HDF5 keeps this setting per thread.
+  // Do this in every LibraryLock, because a thread-safe HDF5 keeps this setting per thread.
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
@@ -57,7 +57,7 @@ Handle& Handle::operator=(Handle&& other) noexcept {
 
 bool Handle::reset() noexcept {
   if (id_ < 0) return true;
-  Session session;
+  LibraryLock lock;
   return close_(std::exchange(id_, H5I_INVALID_HID)) >= 0;
 }
 

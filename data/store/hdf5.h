@@ -9,12 +9,12 @@
 namespace convoy::data::hdf5 {
 
 // Gives one thread exclusive access to HDF5, because the library may be built without
-// thread-safety. Hold a Session during every use of HDF5; Sessions may be nested. A Session also
-// turns off HDF5's printing of errors, and its clean-up at exit, which loops if a file could
-// not be closed.
-class Session {
+// thread-safety. Hold a LibraryLock during every use of HDF5; a thread may hold several at the same
+// time. A LibraryLock also turns off HDF5's printing of errors, and its clean-up at exit, which
+// loops if a file could not be closed.
+class LibraryLock {
  public:
-  Session();
+  LibraryLock();
 
  private:
   std::lock_guard<std::recursive_mutex> lock_;

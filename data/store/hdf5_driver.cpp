@@ -31,7 +31,7 @@ struct File {
 };
 
 // While place_of() runs, the driver records here where HDF5 wants to read, and reads nothing. The
-// pointer needs no lock, because a Session gives one thread exclusive access to HDF5.
+// pointer needs no lock, because a LibraryLock gives one thread exclusive access to HDF5.
 struct Probe {
   std::int64_t bytes = 0;
   int pieces = 0;
@@ -162,7 +162,7 @@ Handle access_by_driver(const std::string& what) {
 }  // namespace
 
 Handle open_to_read(const std::string& file) {
-  Session session;
+  LibraryLock lock;
   if (is_folder(file)) {
     throw std::runtime_error(fmt::format("{}: a folder, expected an HDF5 file", file));
   }

@@ -26,7 +26,7 @@ struct Place {
 // read `bytes` bytes of a dataset, in a file that open_to_read() has opened. place_of() calls
 // `read`, but nothing is read, and the buffer of the call keeps its content. Returns nothing if the
 // call fails, or if HDF5 would read several ranges or another number of bytes. The caller must hold
-// a Session.
+// a LibraryLock.
 std::optional<Place> place_of(std::int64_t bytes, const std::function<herr_t()>& read);
 
 }  // namespace convoy::data::hdf5

@@ -24,7 +24,7 @@ struct Pieces {
 // Finds the pieces of `dataset`, which holds uint8 and belongs to a file that hdf5::open_to_read()
 // opened. The result has no pieces if the dataset has filters, if a chunk contains only a part of a
 // row (one index of the first axis), if the data are in several files or in the object's header, or
-// if there are more than 16 million chunks. The caller must hold an hdf5::Session.
+// if there are more than 16 million chunks. The caller must hold an hdf5::LibraryLock.
 Pieces find_pieces(hid_t dataset, const std::string& name);
 
 }  // namespace convoy::data

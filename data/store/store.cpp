@@ -39,7 +39,7 @@ std::string path_of(Split split, const char* name) { return fmt::format("/{}/{}"
 // if the last axis cannot be the channels but the second axis can. The last axis can be the
 // channels if its extent is 1 to 4 or `means` (the size of the attribute mean). The second axis can
 // be the channels if its extent is 1 to 4.
-void check_axes(const Dataset& images, std::int64_t means) {
+void check_axes(const Hdf5Dataset& images, std::int64_t means) {
   const auto& extents = images.extents;
   const bool plain = extents[3] == means || (extents[3] >= 1 && extents[3] <= 4);
   if (plain || extents[1] > 4) return;
@@ -50,7 +50,7 @@ void check_axes(const Dataset& images, std::int64_t means) {
 
 void open_pixels(hid_t file, const std::string& name, Split split, StoredSplit& result) {
   result.path = path_of(split, "images");
-  const Dataset images = open_dataset(file, name, result.path, kImages);
+  const Hdf5Dataset images = open_dataset(file, name, result.path, kImages);
   const auto& extents = images.extents;
   const bool sane = extents[0] > 0 && extents[0] <= kMostImages &&
                     std::all_of(extents.begin() + 1, extents.end(),
@@ -71,7 +71,7 @@ void open_encoded(hid_t file, const std::string& name, Split split, StoredSplit&
   result.format = ImageFormat::encoded;
   result.path = path_of(split, "encoded");
   result.bytes = open_dataset(file, name, result.path, kEncoded).extents[0];
-  const Dataset dataset = open_dataset(file, name, path_of(split, "offsets"), kOffsets);
+  const Hdf5Dataset dataset = open_dataset(file, name, path_of(split, "offsets"), kOffsets);
   if (dataset.extents[0] < 2) {
     throw std::runtime_error(fmt::format("{}: {} values, expected one more than there are images",
                                          dataset.name, dataset.extents[0]));
@@ -122,7 +122,7 @@ void check_same_kind(const std::string& name, const StoredSplit& train, const St
 
 Labels read_labels(hid_t file, const std::string& name, Split split, const StoredSplit& images,
                    std::size_t classes) {
-  const Dataset dataset = open_dataset(file, name, path_of(split, "labels"), kLabels);
+  const Hdf5Dataset dataset = open_dataset(file, name, path_of(split, "labels"), kLabels);
   if (dataset.extents[0] != images.size) {
     throw std::runtime_error(fmt::format("{}: {} labels, expected {} as in {}", dataset.name,
                                          dataset.extents[0], images.size, images.path));
@@ -152,13 +152,13 @@ struct Store::State {
 };
 
 bool is_hdf5(const std::filesystem::path& file) {
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   return is_file(file) && H5Fis_hdf5(file.c_str()) > 0;
 }
 
 Store::Store(const std::filesystem::path& file, std::int64_t resident_bytes)
     : state_(std::make_unique<State>()) {
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   const std::string name = state_->name = file.string();
   state_->resident_bytes = resident_bytes;
   state_->file = hdf5::open_to_read(name);
@@ -194,11 +194,11 @@ std::int64_t Store::stored_bytes(Split split) const { return state_->splits[inde
 std::int64_t Store::chunk_images(Split split) const { return state_->splits[index(split)].chunk_images; }
 
 std::shared_ptr<const ImageSet> Store::split(Split split) const {
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   const StoredSplit& stored = state_->splits[index(split)];
   if (stored.images == nullptr) {
-    Dataset dataset = open_dataset(state_->file.get(), state_->name, stored.path,
-                                   stored.format == ImageFormat::pixels ? kImages : kEncoded);
+    Hdf5Dataset dataset = open_dataset(state_->file.get(), state_->name, stored.path,
+                                       stored.format == ImageFormat::pixels ? kImages : kEncoded);
     stored.images = std::make_shared<StoredImages>(
         std::make_unique<DatasetBytes>(std::move(dataset.handle), dataset.name, state_->resident_bytes),
         state_->info.shape, stored.labels, stored.offsets);

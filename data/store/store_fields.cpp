@@ -46,7 +46,7 @@ std::string describe_type(hid_t type) {
 
 // Throws if the file is too small for the dataset's values. Without this check, a damaged header
 // could make the reader allocate any amount of memory.
-void check_fits_file(const Dataset& dataset, std::size_t element_bytes) {
+void check_fits_file(const Hdf5Dataset& dataset, std::size_t element_bytes) {
   const hid_t id = dataset.handle.get();
   const Handle creation = own(H5Dget_create_plist(id), H5Pclose, dataset.name);
   if (H5Pget_layout(creation.get()) == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0) return;
@@ -153,9 +153,9 @@ bool exists(hid_t file, const std::string& path) {
   }
 }
 
-Dataset open_dataset(hid_t file, const std::string& file_name, const std::string& path,
-                     const ExpectedDataset& expected) {
-  Dataset dataset;
+Hdf5Dataset open_dataset(hid_t file, const std::string& file_name, const std::string& path,
+                         const ExpectedDataset& expected) {
+  Hdf5Dataset dataset;
   dataset.name = fmt::format("{}: {}", file_name, path);
   const std::string wanted = fmt::format("expected a dataset of {} of rank {} {}",
                                          expected.bytes ? "uint8" : "integers", expected.rank, expected.axes);
@@ -191,7 +191,7 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
   return dataset;
 }
 
-std::vector<std::int64_t> read_integers(const Dataset& dataset) {
+std::vector<std::int64_t> read_integers(const Hdf5Dataset& dataset) {
   const Handle type = own(H5Dget_type(dataset.handle.get()), H5Tclose, dataset.name);
   check_fits_file(dataset, H5Tget_size(type.get()));
   std::vector<std::int64_t> values(static_cast<std::size_t>(dataset.extents[0]));

@@ -1,6 +1,6 @@
 // Reads and checks the datasets and attributes of a store. Errors are std::runtime_error with one
 // line that names file and object, what was found and what was expected. The caller must hold an
-// hdf5::Session.
+// hdf5::LibraryLock.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace convoy::data {
 
-struct Dataset {
+struct Hdf5Dataset {
   hdf5::Handle handle;
   std::string name;  // for example "FILE: /train/images"
   std::vector<std::int64_t> extents;
@@ -28,10 +28,10 @@ inline constexpr ExpectedDataset kImages{true, "[N, H, W, C]", 4}, kEncoded{true
 
 // Returns whether the object exists. Follows links of every kind.
 bool exists(hid_t file, const std::string& path);
-Dataset open_dataset(hid_t file, const std::string& file_name, const std::string& path,
-                     const ExpectedDataset& expected);
+Hdf5Dataset open_dataset(hid_t file, const std::string& file_name, const std::string& path,
+                         const ExpectedDataset& expected);
 // Reads a dataset of rank 1. A value outside the range of int64 becomes the nearest value in it.
-std::vector<std::int64_t> read_integers(const Dataset& dataset);
+std::vector<std::int64_t> read_integers(const Hdf5Dataset& dataset);
 
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name);
 // Reads the attribute `mean` or `std`: one number of any float or integer type per channel, for

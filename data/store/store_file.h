@@ -19,8 +19,8 @@ namespace convoy::data {
 // files.
 hdf5::Handle untimed(hid_t kind, const std::string& what);
 
-// The HDF5 file of a store during writing. The caller must hold an hdf5::Session. Every error is a
-// std::runtime_error that names the destination.
+// The HDF5 file of a store during writing. The caller must hold an hdf5::LibraryLock. Every error
+// is a std::runtime_error that names the destination.
 class StoreFile {
  public:
   // Creates the file with the groups /train and /test, under a temporary name next to its

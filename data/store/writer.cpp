@@ -116,7 +116,7 @@ StoreWriter::StoreWriter(const std::filesystem::path& destination, ImageShape sh
                     "classes and {} test images",
                     destination.string(), sizes.train, shape.to_string(), classes.size(), sizes.test));
   }
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   state_.reset(new State{StoreFile(destination, std::move(classes)), shape, {}, {}});
   state_->create_images(Split::train, sizes.train);
   state_->create_images(Split::test, sizes.test);
@@ -135,7 +135,7 @@ void StoreWriter::write(Split split, std::int64_t first, std::span<const std::ui
   }
   for (const std::int32_t label : labels) state_->file.require_label(label);
   if (rows == 0) return;
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   state_->transfer(target, first, rows, nullptr, images.data());
   std::copy(labels.begin(), labels.end(), target.labels.begin() + first);
   if (split != Split::train) return;
@@ -145,7 +145,7 @@ void StoreWriter::write(Split split, std::int64_t first, std::span<const std::ui
 }
 
 void StoreWriter::finish() {
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   for (const Split split : {Split::train, Split::test}) {
     state_->close_gaps(split);
     auto& [images, labels] = state_->splits[static_cast<std::size_t>(split)];

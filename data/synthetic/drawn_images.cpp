@@ -23,9 +23,9 @@ constexpr std::int64_t kBlock = 1024;  // images drawn between two writes
 constexpr std::array<const char*, 3> kTextures{"", "striped_", "chequered_"};
 
 // The sequence of random numbers for one image.
-class Random {
+class ImageRandom {
  public:
-  Random(std::uint64_t seed, Split split, std::int64_t sample)
+  ImageRandom(std::uint64_t seed, Split split, std::int64_t sample)
       : key_(seed ^ kPurpose),
         sample_(static_cast<std::uint64_t>(sample) << 1 | static_cast<std::uint64_t>(split)) {}
   std::uint32_t word() {
@@ -46,7 +46,7 @@ class Random {
 using Colour = std::array<float, 3>;
 
 // Chooses a random colour whose brightness is close to `brightness`.
-Colour colour(Random& random, float brightness) {
+Colour colour(ImageRandom& random, float brightness) {
   Colour result{};
   for (float& channel : result) channel = std::clamp(brightness + random.between(-0.18f, 0.18f), 0.0f, 1.0f);
   return result;
@@ -57,7 +57,7 @@ Colour colour(Random& random, float brightness) {
 struct Pose {
   float x, y, cosine, sine, across, along;
 
-  Pose(Random& random, float smallest, float largest, float furthest) {
+  Pose(ImageRandom& random, float smallest, float largest, float furthest) {
     const float angle = random.between(0, 2 * std::numbers::pi_v<float>);
     const float size = random.between(smallest, largest), aspect = random.between(0.85f, 1.18f);
     const float room = std::min(furthest, 1.05f - size);
@@ -98,7 +98,7 @@ struct Scene {
   std::vector<Speck> clutter;
   float noise;
 
-  explicit Scene(Random& random) : pose(random, 0.45f, 0.8f, 0.35f) {
+  explicit Scene(ImageRandom& random) : pose(random, 0.45f, 0.8f, 0.35f) {
     // Make the figure differ in brightness from the background, so that it is visible. The sign is
     // random: the figure is brighter or darker.
     const float middle = random.between(0.35f, 0.65f), gap = random.between(0.2f, 0.35f);
@@ -169,7 +169,7 @@ std::vector<std::string> DrawnSet::class_names() const {
 }
 
 void DrawnSet::draw(Split split, std::int64_t sample, std::uint8_t* pixels) const {
-  Random random(seed, split, sample);
+  ImageRandom random(seed, split, sample);
   const auto label = static_cast<int>(sample % classes);
   const Scene scene(random);
   const float pixel = 2.0f / static_cast<float>(size);

@@ -24,9 +24,9 @@ struct Sum {
   int count;
   T* y;
 
-  // The same sum in the memory of another member (Members, kernels/device/kernel.h). Refers to the
-  // Sum of member 0 and adds an offset to its pointers. A copy with changed pointers in `of` would
-  // lie in slow local memory, because `of` is indexed at run time.
+  // The same sum in the memory of another member (MemberLayout, kernels/device/kernel.h). Refers to
+  // the Sum of member 0 and adds an offset to its pointers. A copy with changed pointers in `of`
+  // would lie in slow local memory, because `of` is indexed at run time.
   struct Moved;
   __device__ __forceinline__ Moved moved(std::ptrdiff_t member_stride) const {
     return {*this, member_stride * static_cast<std::ptrdiff_t>(blockIdx.z) / std::ptrdiff_t{sizeof(T)}};

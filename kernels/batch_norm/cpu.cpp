@@ -29,12 +29,12 @@ struct Moments {
   }
 };
 
-double sample_count(const BatchNormProblem& problem, const StepControl& control, const Geometry& at) {
+double sample_count(const BatchNormProblem& problem, const StepControl& control, const BatchNormLayout& at) {
   return static_cast<double>(problem.synchronised ? control.global_valid : control.valid) *
          static_cast<double>(at.pixels);
 }
 
-void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNormProblem& problem,
+void set_normalisation(const Coefficients& to, const BatchNormLayout& at, const BatchNormProblem& problem,
                        const double* sums, double count, const float* gamma, const float* beta) {
   std::fill(to.mean, to.mean + Coefficients::kVectors * at.padded(), 0.0f);
   for (std::int64_t c = 0; c < at.channels; ++c) {
@@ -49,8 +49,8 @@ void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNo
 // second[]. task(sample, block, into_first, into_second) must add the values of one sample's block
 // of channels to the two arrays. `partial` is a workspace for the sums of kPieces pieces.
 template <typename Task>
-void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, double* first, double* second,
-                      const Task& task) {
+void sum_over_samples(const BatchNormLayout& at, std::int64_t valid, double* partial, double* first,
+                      double* second, const Task& task) {
   const std::int64_t pieces = std::min(kPieces, std::max<std::int64_t>(1, valid));
   const std::int64_t stride = 2 * at.padded();
   parallel_for(pieces * at.blocks, [&](std::int64_t i) {
@@ -70,7 +70,7 @@ void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, d
   }
 }
 
-std::size_t partial_bytes(const Geometry& at) {
+std::size_t partial_bytes(const BatchNormLayout& at) {
   return static_cast<std::size_t>(kPieces * 2 * at.padded()) * sizeof(double);
 }
 
@@ -96,8 +96,8 @@ void differentiate_pixels(const ActivationProblem& activation, const Pass& pass,
   differentiate(activation, to, pass.pixels * block);
 }
 
-void normalise_all(const Geometry& at, const BatchNormProblem& problem, const float* x, const float* residual,
-                   const TensorDesc& y_desc, float* y, const Coefficients& with) {
+void normalise_all(const BatchNormLayout& at, const BatchNormProblem& problem, const float* x,
+                   const float* residual, const TensorDesc& y_desc, float* y, const Coefficients& with) {
   parallel_for(at.n * at.blocks, [&](std::int64_t i) {
     const std::int64_t sample = i / at.blocks, block = i % at.blocks, run = at.run_offset(sample, block);
     const Pass pass{x + run,  residual == nullptr ? nullptr : residual + run, nullptr, nullptr, y + run, with,
@@ -112,8 +112,8 @@ void normalise_all(const Geometry& at, const BatchNormProblem& problem, const fl
   if (problem.activation && moves_zero(*problem.activation)) clear_channel_padding(y_desc, y);
 }
 
-void update_running(const Geometry& at, const BatchNormProblem& problem, const double* sums, double count,
-                    float* mean, float* variance) {
+void update_running(const BatchNormLayout& at, const BatchNormProblem& problem, const double* sums,
+                    double count, float* mean, float* variance) {
   if (count <= 0) return;
   for (std::int64_t c = 0; c < at.channels; ++c) {
     const Moments moments(sums, c, at.channels, count);
@@ -127,7 +127,7 @@ void update_running(const Geometry& at, const BatchNormProblem& problem, const d
 
 Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   require_counts("batch_norm_statistics", request, 1, 1);
-  const Geometry at(request.inputs[0]);
+  const BatchNormLayout at(request.inputs[0]);
   require_layout("batch_norm_statistics", request.outputs[0], Layout::row_major);
   const auto run = [at](const BoundOperands& operands) {
     const StepControl* control = operands.control();
@@ -150,7 +150,7 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
 Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
   require_batch_norm_activation("batch_norm_forward", problem);
   require_counts("batch_norm_forward", request, problem.residual ? 7 : 6, 1);
-  const Geometry at(request.inputs[0]);
+  const BatchNormLayout at(request.inputs[0]);
   match_layout("batch_norm_forward", request.outputs[0], request.inputs[0]);
   if (problem.residual) match_layout("batch_norm_forward", request.inputs[6], request.inputs[0]);
   const auto run = [at, problem, y = request.outputs[0]](const BoundOperands& operands) {
@@ -168,7 +168,7 @@ Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& reques
 Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
   require_batch_norm_activation("batch_norm_inference", problem);
   require_counts("batch_norm_inference", request, problem.residual ? 6 : 5, 1);
-  const Geometry at(request.inputs[0]);
+  const BatchNormLayout at(request.inputs[0]);
   match_layout("batch_norm_inference", request.outputs[0], request.inputs[0]);
   if (problem.residual) match_layout("batch_norm_inference", request.inputs[5], request.inputs[0]);
   const auto run = [at, problem, y = request.outputs[0]](const BoundOperands& operands) {
@@ -195,17 +195,17 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   require_counts("batch_norm_backward_reduce", request,
                  static_cast<std::size_t>(second_at + (problem.second_gradient ? 1 : 0)),
                  problem.write_gradient ? 4 : 3);
-  const Geometry at(request.inputs[0]);
+  const BatchNormLayout at(request.inputs[0]);
   for (std::size_t i = 4; i < request.inputs.size(); ++i)
     match_layout("batch_norm_backward_reduce", request.inputs[i], request.inputs[0]);
   for (std::size_t i = 0; i < 3; ++i)
     require_layout("batch_norm_backward_reduce", request.outputs[i], Layout::row_major);
   if (problem.write_gradient)
     match_layout("batch_norm_backward_reduce", request.outputs[3], request.inputs[0]);
-  const Mask mask = problem.activation ? Mask::factors
-                    : !problem.relu    ? Mask::none
-                    : reads_y          ? Mask::from_y
-                                       : Mask::from_x;
+  const MaskSource mask = problem.activation ? MaskSource::factors
+                          : !problem.relu    ? MaskSource::none
+                          : reads_y          ? MaskSource::from_y
+                                             : MaskSource::from_x;
   const auto run = [=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
     const Coefficients with(operands.workspace, at);
@@ -253,13 +253,13 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
   require_batch_norm_flags("batch_norm_backward", problem);
   const bool second = problem.second_input_gradient;
   require_counts("batch_norm_backward", request, second ? 7 : 6, 1);
-  const Geometry at(request.inputs[0]);
+  const BatchNormLayout at(request.inputs[0]);
   match_layout("batch_norm_backward", request.inputs[4], request.inputs[0]);
   if (second) match_layout("batch_norm_backward", request.inputs[6], request.inputs[0]);
   match_layout("batch_norm_backward", request.outputs[0], request.inputs[0]);
-  const Mask mask = !differentiates_again(problem) ? Mask::none
-                    : problem.activation           ? Mask::factors
-                                                   : Mask::from_x;
+  const MaskSource mask = !differentiates_again(problem) ? MaskSource::none
+                          : problem.activation           ? MaskSource::factors
+                                                         : MaskSource::from_x;
   const auto run = [=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
     const Coefficients with(operands.workspace, at);
@@ -279,7 +279,7 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
       if (sample >= control->valid) return static_cast<void>(std::fill(dx, dx + at.pixels * at.block, 0.0f));
       const float* dx2 = second ? operands.in(6) + offset : nullptr;
       const Pass pass{operands.in(0) + offset, dx2, operands.in(4) + offset, nullptr, dx, with, at.pixels};
-      if (mask != Mask::factors) return backward_task(pass, at.block, block * at.block, mask, second);
+      if (mask != MaskSource::factors) return backward_task(pass, at.block, block * at.block, mask, second);
       for_each_part(pass, at.block, [&](Pass part, float* factors) {
         differentiate_pixels(*problem.activation, part, at.block, block * at.block, factors);
         part.factors = factors;

@@ -53,7 +53,7 @@ template <int B, bool kRelu, bool kResidual>
 }
 
 // dy, dy2 and g may be one buffer, because every element is read before it is written.
-template <int B, Mask kMask, bool kSecond, bool kWrite>
+template <int B, MaskSource kMask, bool kSecond, bool kWrite>
 [[gnu::always_inline]] inline void reduce_run(const float* x, const float* y, const float* dy,
                                               const float* dy2, const float* factors, float* g,
                                               std::int64_t pixels, const Coefficients& with,
@@ -72,9 +72,10 @@ template <int B, Mask kMask, bool kSecond, bool kWrite>
         const float centred = x[i] - mean[c];
         float value = dy[i];
         if constexpr (kSecond) value += dy2[i];
-        if constexpr (kMask == Mask::from_x) value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
-        if constexpr (kMask == Mask::from_y) value = y[i] > 0.0f ? value : 0.0f;
-        if constexpr (kMask == Mask::factors) value *= factors[i];
+        if constexpr (kMask == MaskSource::from_x)
+          value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
+        if constexpr (kMask == MaskSource::from_y) value = y[i] > 0.0f ? value : 0.0f;
+        if constexpr (kMask == MaskSource::factors) value *= factors[i];
         if constexpr (kWrite) g[i] = value;
         s[c] += value;
         q[c] += value * centred;
@@ -85,7 +86,7 @@ template <int B, Mask kMask, bool kSecond, bool kWrite>
 }
 
 // x, g, dx2 and dx may be one buffer, because every element is read before it is written.
-template <int B, Mask kMask, bool kSecond>
+template <int B, MaskSource kMask, bool kSecond>
 [[gnu::always_inline]] inline void backward_run(const float* x, const float* g, const float* dx2,
                                                 const float* factors, float* dx, std::int64_t pixels,
                                                 const Coefficients& with, std::int64_t channel) {
@@ -101,8 +102,8 @@ template <int B, Mask kMask, bool kSecond>
       const std::int64_t i = p * B + c;
       const float centred = x[i] - mean[c];
       float value = g[i];
-      if constexpr (kMask == Mask::from_x) value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
-      if constexpr (kMask == Mask::factors) value *= factors[i];
+      if constexpr (kMask == MaskSource::from_x) value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
+      if constexpr (kMask == MaskSource::factors) value *= factors[i];
       value = scale[c] * value + slope[c] * centred + offset[c];
       if constexpr (kSecond) value += dx2[i];
       dx[i] = value;
@@ -110,7 +111,7 @@ template <int B, Mask kMask, bool kSecond>
   }
 }
 
-template <int B, Mask kMask>
+template <int B, MaskSource kMask>
 [[gnu::always_inline]] inline void backward_as(const Pass& pass, std::int64_t channel, bool second) {
   const auto run = [&]<bool kSecond>() __attribute__((always_inline)) {
     backward_run<B, kMask, kSecond>(pass.x, pass.dy, pass.other, pass.factors, pass.out, pass.pixels,
@@ -120,7 +121,7 @@ template <int B, Mask kMask>
   run.template operator()<false>();
 }
 
-template <int B, Mask kMask>
+template <int B, MaskSource kMask>
 [[gnu::always_inline]] inline void reduce_as(const Pass& pass, std::int64_t channel, bool second, bool write,
                                              double* sum, double* product) {
   const auto run = [&]<bool kSecond, bool kWrite>() __attribute__((always_inline)) {
@@ -171,23 +172,25 @@ CONVOY_VECTORISED
 #undef CONVOY_CALL
     }
 
-CONVOY_VECTORISED void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second,
-                                   bool write, double* sum, double* product){
-#define CONVOY_CALL(B)                                                                            \
-  mask == Mask::none     ? reduce_as<B, Mask::none>(pass, channel, second, write, sum, product)   \
-  : mask == Mask::from_x ? reduce_as<B, Mask::from_x>(pass, channel, second, write, sum, product) \
-  : mask == Mask::from_y ? reduce_as<B, Mask::from_y>(pass, channel, second, write, sum, product) \
-                         : reduce_as<B, Mask::factors>(pass, channel, second, write, sum, product)
+CONVOY_VECTORISED void reduce_task(const Pass& pass, int block, std::int64_t channel, MaskSource mask,
+                                   bool second, bool write, double* sum, double* product){
+#define CONVOY_CALL(B)                                                                                  \
+  mask == MaskSource::none ? reduce_as<B, MaskSource::none>(pass, channel, second, write, sum, product) \
+  : mask == MaskSource::from_x                                                                          \
+      ? reduce_as<B, MaskSource::from_x>(pass, channel, second, write, sum, product)                    \
+  : mask == MaskSource::from_y                                                                          \
+      ? reduce_as<B, MaskSource::from_y>(pass, channel, second, write, sum, product)                    \
+      : reduce_as<B, MaskSource::factors>(pass, channel, second, write, sum, product)
     CONVOY_FOR_BLOCK(block, CONVOY_CALL)
 #undef CONVOY_CALL
 }
 
 CONVOY_VECTORISED
-    void backward_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second) {
-#define CONVOY_CALL(B)                                                         \
-  mask == Mask::none     ? backward_as<B, Mask::none>(pass, channel, second)   \
-  : mask == Mask::from_x ? backward_as<B, Mask::from_x>(pass, channel, second) \
-                         : backward_as<B, Mask::factors>(pass, channel, second)
+    void backward_task(const Pass& pass, int block, std::int64_t channel, MaskSource mask, bool second) {
+#define CONVOY_CALL(B)                                                                     \
+  mask == MaskSource::none     ? backward_as<B, MaskSource::none>(pass, channel, second)   \
+  : mask == MaskSource::from_x ? backward_as<B, MaskSource::from_x>(pass, channel, second) \
+                               : backward_as<B, MaskSource::factors>(pass, channel, second)
   CONVOY_FOR_BLOCK(block, CONVOY_CALL)
 #undef CONVOY_CALL
 }

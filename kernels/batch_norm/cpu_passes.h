@@ -13,11 +13,11 @@ namespace convoy::kernels::cpu {
 
 // Describes a tensor of any layout as [n][blocks][pixels][block]. `block` is the number of channels
 // in a block (1 in row_major). In the last block, lanes beyond `channels` are padding.
-struct Geometry {
+struct BatchNormLayout {
   std::int64_t n, channels, blocks, pixels;
   int block;
 
-  explicit Geometry(const TensorDesc& x) {
+  explicit BatchNormLayout(const TensorDesc& x) {
     const ImageExtents extents = image_extents(x.shape);
     n = extents.n, channels = extents.c, pixels = extents.pixels();
     block = int(channel_lanes("batch_norm", x));
@@ -35,20 +35,20 @@ struct Coefficients {
   float *mean, *scale, *shift, *slope, *offset;
   static constexpr int kVectors = 5;
 
-  Coefficients(void* workspace, const Geometry& at)
+  Coefficients(void* workspace, const BatchNormLayout& at)
       : mean(static_cast<float*>(workspace)),
         scale(mean + at.padded()),
         shift(scale + at.padded()),
         slope(shift + at.padded()),
         offset(slope + at.padded()) {}
-  static std::size_t bytes(const Geometry& at) {
+  static std::size_t bytes(const BatchNormLayout& at) {
     return static_cast<std::size_t>(kVectors * at.padded()) * sizeof(float);
   }
 };
 
 // Tells backward where the ReLU's output is 0: from_x computes the output again from x, and from_y
 // reads it. `factors` multiplies by the derivatives of an activation in place of a ReLU.
-enum class Mask : std::uint8_t { none, from_x, from_y, factors };
+enum class MaskSource : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.
 struct Pass {
@@ -58,7 +58,7 @@ struct Pass {
   float* out;
   Coefficients with;
   std::int64_t pixels;
-  const float* factors = nullptr;  // for Mask::factors: the derivatives of the activation
+  const float* factors = nullptr;  // for MaskSource::factors: the derivatives of the activation
 
   // Returns the pass over `count` of the pixels, from pixel `begin` on.
   Pass part(std::int64_t begin, std::int64_t count, int block) const {
@@ -77,8 +77,8 @@ void sum_task(const Pass& pass, int block, double* sum, double* squares);
 void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual);
 // Adds g to `sum` and g (x - mean) to `product`, per channel of the block. Writes g to `out` if
 // `second` is set (there is a dy2) or `write` is set.
-void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second, bool write,
+void reduce_task(const Pass& pass, int block, std::int64_t channel, MaskSource mask, bool second, bool write,
                  double* sum, double* product);
-void backward_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second);
+void backward_task(const Pass& pass, int block, std::int64_t channel, MaskSource mask, bool second);
 
 }  // namespace convoy::kernels::cpu

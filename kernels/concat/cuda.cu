@@ -84,7 +84,7 @@ Plan plan_of(const char* operation, std::vector<TensorDesc>& parts, TensorDesc& 
 
 template <typename Piece>
 void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool join, Stream stream,
-          Members members) {
+          MemberLayout members) {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Piece));
   std::int64_t row_pieces = 0;
   for (const std::int64_t bytes : plan.row_bytes) row_pieces += bytes / kBytes;
@@ -114,7 +114,7 @@ void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool j
 }
 
 void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool join, Stream stream,
-          Members members) {
+          MemberLayout members) {
   switch (plan.piece) {
     case 16:
       return copy<uint4>(plan, parts, whole, join, stream, members);

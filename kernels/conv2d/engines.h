@@ -115,7 +115,7 @@ struct Buffers {
   InputNorm norm = {};      // for backward_data with input_norm, in plans that fuse it
   const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
-  Members members = {};
+  MemberLayout members = {};
 };
 
 bool supports(Engine engine, const Task& task);

@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(kSumThreads)
 // the parts, and multiplies each total by `factor`.
 template <typename Partial, typename Out, int kSums>
 void finish_columns(const Partial* partials, std::int64_t segments, int parts, int channels, double factor,
-                    const SumOutputs<Out, kSums>& out, Stream stream, Members members) {
+                    const SumOutputs<Out, kSums>& out, Stream stream, MemberLayout members) {
   // Each channel gets a thread per part, but at most 32.
   int columns = kSumThreads;
   while (columns > kSumThreads / 32 && kSumThreads / columns < parts) columns /= 2;
@@ -178,7 +178,7 @@ void finish_columns(const Partial* partials, std::int64_t segments, int parts, i
 
 template <typename Source, typename Out>
 void sum_columns(const Source& source, const SumGrid& grid, float* partials,
-                 const SumOutputs<Out, Source::kSums>& out, Stream stream, Members members,
+                 const SumOutputs<Out, Source::kSums>& out, Stream stream, MemberLayout members,
                  float factor = 1) {
   launch(column_sums<Source, Out>, grid.blocks(), kSumThreads, stream, members, source, grid, partials, out,
          factor);

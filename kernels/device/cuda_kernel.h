@@ -16,7 +16,7 @@
 namespace convoy::kernels::cuda {
 
 // Makes a kernel whose launch calls body(const BoundOperands&, Stream). `body` only enqueues work,
-// and does so for all members (Members, kernel.h).
+// and does so for all members (MemberLayout, kernel.h).
 template <typename Body>
 Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
                      std::size_t workspace_bytes = 0) {
@@ -34,7 +34,7 @@ Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
 
 // Makes a kernel in which the last block to finish does additional work. Blocks count with tickets
 // (counters in device memory, cuda_resident.h) to find out which of them is the last. `tickets`
-// says how many counters the kernel needs for each of the members that run together (Members,
+// says how many counters the kernel needs for each of the members that run together (MemberLayout,
 // kernel.h). The launch calls body(const BoundOperands&, unsigned* counters, Stream), where
 // `counters` points to those of member 0. Those of the other members follow.
 template <typename Body>

@@ -13,7 +13,7 @@
 namespace convoy::kernels::cuda {
 
 // Launches a kernel whose parameters have no member stride, for one training. cuda_members.cuh has
-// a launch() that computes all members (Members, kernel.h).
+// a launch() that computes all members (MemberLayout, kernel.h).
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, Stream stream, Arguments&&... arguments) {
   kernel<<<grid, threads, 0, stream.get()>>>(std::forward<Arguments>(arguments)...);

@@ -18,7 +18,7 @@ constexpr int kInFlight = 8;
 struct Piece {
   std::uint64_t* device;
   // offset: the byte of the slot at which the field begins. words: how many 8-byte words the field
-  // has for one member (Members, kernel.h).
+  // has for one member (MemberLayout, kernel.h).
   std::size_t offset, words;
 };
 struct Pieces {
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kRingThreads)
 }
 
 Pieces pieces_of(const std::vector<StepRing::Field>& fields, const std::vector<std::size_t>& offsets,
-                 const Members& members) {
+                 const MemberLayout& members) {
   Pieces pieces{};
   pieces.members = static_cast<std::size_t>(members.count);
   pieces.stride = static_cast<std::size_t>(members.stride) / sizeof(std::uint64_t);
@@ -94,7 +94,7 @@ Pieces pieces_of(const std::vector<StepRing::Field>& fields, const std::vector<s
 
 }  // namespace
 
-StepRing::StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published, Members members)
+StepRing::StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published, MemberLayout members)
     : slots_(slots), members_(members), fetched_(std::move(fetched)), published_(std::move(published)) {
   if (slots < 1 || std::ssize(fetched_) > kMostFields || std::ssize(published_) > kMostFields)
     throw std::logic_error("a step ring has a slot or more and at most five fields each way");

@@ -4,8 +4,8 @@
 //
 // The host fills slot `number % slots` and launches the step. The fetch kernel copies the slot to
 // the addresses from which the step's kernels read. The publish kernel copies the results to the
-// slot, then marks step `number` as finished. All members (Members, kernel.h) have the same fields,
-// and a slot holds the fields of all members. CUDA builds only.
+// slot, then marks step `number` as finished. All members (MemberLayout, kernel.h) have the same
+// fields, and a slot holds the fields of all members. CUDA builds only.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,7 @@ class StepRing {
   };
   static constexpr int kMostFields = 5;
 
-  StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published, Members members = {});
+  StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published, MemberLayout members = {});
 
   // Enqueue the first and the last kernel of a step. All other work of the step must lie between
   // them on the stream.
@@ -43,7 +43,7 @@ class StepRing {
   }
 
   int slots_;
-  Members members_;
+  MemberLayout members_;
   std::vector<Field> fetched_, published_;
   // For each field, its offset in a slot. A field has the values of all members, one after the
   // other. After the fields, at mark_at_, a slot has a mark that says which step has finished.

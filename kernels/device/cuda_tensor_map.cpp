@@ -87,7 +87,7 @@ CUtensorMap Im2colMap::encode() const {
   return map;
 }
 
-MapMaker::MapMaker(Members members)
+MapMaker::MapMaker(MemberLayout members)
     : members_(members), tables_(std::make_shared<std::vector<std::shared_ptr<const CUtensorMap>>>()) {}
 
 MemberMap MapMaker::make(const void* data, const std::function<CUtensorMap(const void*)>& encode) const {

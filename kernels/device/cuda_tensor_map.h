@@ -44,8 +44,8 @@ struct Im2colMap {
   CUtensorMap encode() const;
 };
 
-// The maps of a tensor, one per member (Members, kernel.h). Kernels get the map of member 0 among
-// their parameters, and the maps of the other members in device memory (sm90::map_of).
+// The maps of a tensor, one per member (MemberLayout, kernel.h). Kernels get the map of member 0
+// among their parameters, and the maps of the other members in device memory (sm90::map_of).
 struct MemberMap {
   CUtensorMap first;
   const CUtensorMap* others = nullptr;
@@ -54,7 +54,7 @@ struct MemberMap {
 // Makes the tensor maps of a launch. The device memory of the maps lives as long as held().
 class MapMaker {
  public:
-  explicit MapMaker(Members members);
+  explicit MapMaker(MemberLayout members);
   MemberMap tiled(DType type, const void* data, const std::vector<std::int64_t>& extents,
                   const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box,
                   Swizzle swizzle = Swizzle::bytes_128) const;
@@ -65,7 +65,7 @@ class MapMaker {
   // Makes one map per member. `encode` makes a map, given the address of the member's tensor.
   MemberMap make(const void* data, const std::function<CUtensorMap(const void*)>& encode) const;
 
-  Members members_;
+  MemberLayout members_;
   std::shared_ptr<std::vector<std::shared_ptr<const CUtensorMap>>> tables_;
 };
 

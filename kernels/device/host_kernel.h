@@ -23,7 +23,7 @@ struct BoundOperands {
         control_(operands.control) {}
   std::vector<void*> inputs, outputs;
   void* workspace;
-  Members members;
+  MemberLayout members;
 
   // Throws std::logic_error if the kernel was bound without a control.
   const StepControl* control() const {

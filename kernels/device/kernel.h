@@ -65,7 +65,7 @@ struct KernelRequest {
 // Members are trainings that share a compiled step and run in the same launches. All members have
 // the same layout of memory: operands, workspace and control of member m lie m * stride bytes after
 // those of member 0.
-struct Members {
+struct MemberLayout {
   int count = 1;
   std::ptrdiff_t stride = 0;  // in bytes, a multiple of 256
 };
@@ -76,7 +76,7 @@ struct Operands {
   void* workspace = nullptr;
   // The control values, which must outlive the launch. Null if the kernel reads none.
   const StepControl* control = nullptr;
-  Members members = {};  // more than one only if Kernel::takes_members
+  MemberLayout members = {};  // more than one only if Kernel::takes_members
 };
 
 using Launch = std::function<void(Stream)>;

@@ -77,7 +77,7 @@ struct Buffers {
   const float* bias = nullptr;    // [n]
   double* column_sums = nullptr;  // [2, n]: the sums, then the sums of squares
   void* workspace = nullptr;      // aligned to 256 bytes
-  Members members = {};           // more than one only if takes_members(plan)
+  MemberLayout members = {};      // more than one only if takes_members(plan)
 };
 
 // Returns whether the rung supports the problem on the current device.

@@ -64,7 +64,7 @@ inline std::size_t partial_elements(const Problem& problem, int splits) {
 }
 // Adds up the partial sums of the splits of k, in order, and applies the epilogue.
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
-                  std::int64_t pitch, cudaStream_t stream, Members members);
+                  std::int64_t pitch, cudaStream_t stream, MemberLayout members);
 
 // Compute column sums of C and of its squares. First, sum_columns() or the kernel that writes C
 // fills up to kSumSlots slots of partial sums, [2][n], in float or double. Then sum_slots() adds up
@@ -73,15 +73,15 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,
-                 Members members);
+                 MemberLayout members);
 template <typename Slot>
 void sum_slots(const Slot* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
-               Members members, int joined = 1);
+               MemberLayout members, int joined = 1);
 
 // Copies a matrix of 2- or 4-byte elements to a matrix of another pitch. out[r][c] is in[r][c] or,
 // with `transpose`, in[c][r].
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream,
-            Members members);
+            MemberLayout members);
 
 }  // namespace convoy::kernels::gemm

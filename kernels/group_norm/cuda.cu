@@ -193,7 +193,7 @@ std::size_t workspace_bytes(const ImageExtents& e, int groups, const SumGrid& gr
 
 template <typename Source>
 void sum_channels(const Source& source, const SumGrid& grid, const Workspace& workspace, Stream stream,
-                  Members members) {
+                  MemberLayout members) {
   const SumOutputs<double, 2> sums{{workspace.sums, workspace.sums + grid.segments * grid.channels}};
   sum_columns(source, grid, workspace.partials, sums, stream, members);
 }

@@ -62,10 +62,10 @@ Workspace carve(const Extents& e, const gemm::Plan& plan, std::size_t sums, void
   return {product, rows, for_sums, carver.used()};
 }
 
-void flatten(const Extents& e, const void* images, void* rows, Stream stream, Members members) {
+void flatten(const Extents& e, const void* images, void* rows, Stream stream, MemberLayout members) {
   linear::transpose_planes(images, rows, e.n, e.pixels, e.channels, bytes_of(e.type), stream, members);
 }
-void unflatten(const Extents& e, const void* rows, void* images, Stream stream, Members members) {
+void unflatten(const Extents& e, const void* rows, void* images, Stream stream, MemberLayout members) {
   linear::transpose_planes(rows, images, e.n, e.channels, e.pixels, bytes_of(e.type), stream, members);
 }
 

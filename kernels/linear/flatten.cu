@@ -24,7 +24,7 @@ __global__ void transpose(const T* in, T* out, std::int64_t a, std::int64_t b, s
 }  // namespace
 
 void transpose_planes(const void* in, void* out, std::int64_t planes, std::int64_t a, std::int64_t b,
-                      std::size_t element_bytes, Stream stream, Members members) {
+                      std::size_t element_bytes, Stream stream, MemberLayout members) {
   const std::int64_t tiles_a = cuda::ceil_div(a, 32), tiles_b = cuda::ceil_div(b, 32);
   const auto launch = [&]<typename T>(T) {
     cuda::launch(transpose<T>, unsigned(planes * tiles_a * tiles_b), 256, stream, members,

@@ -10,6 +10,6 @@ namespace convoy::kernels::linear {
 
 // Computes out[n][b][a] = in[n][a][b] for all planes n, for elements of 2 or 4 bytes.
 void transpose_planes(const void* in, void* out, std::int64_t planes, std::int64_t a, std::int64_t b,
-                      std::size_t element_bytes, Stream stream, Members members);
+                      std::size_t element_bytes, Stream stream, MemberLayout members);
 
 }  // namespace convoy::kernels::linear

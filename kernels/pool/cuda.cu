@@ -14,7 +14,7 @@ struct Window {
   float divisor;  // the number by which the sum of an average is divided
 };
 
-__device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
+__device__ __forceinline__ Window window_at(const PoolGeometry& g, int oh, int ow) {
   Window window;
   window.first_row = oh * g.stride[0] - g.padding[0];
   window.first_column = ow * g.stride[1] - g.padding[1];
@@ -36,7 +36,7 @@ __device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
 struct Range {
   int first, last;
 };
-__device__ __forceinline__ Range covering(const Geometry& g, int axis, int position, int outputs) {
+__device__ __forceinline__ Range covering(const PoolGeometry& g, int axis, int position, int outputs) {
   const int reach = position + g.padding[axis] - g.kernel[axis];
   const auto over_stride = [&](int value) {
     return static_cast<int>(g.strides[axis](static_cast<std::uint32_t>(value)));
@@ -45,7 +45,7 @@ __device__ __forceinline__ Range covering(const Geometry& g, int axis, int posit
 }
 
 template <typename T, int V, typename Aux>
-__global__ void max_forward(const T* x, T* y, Aux* aux, const __grid_constant__ Geometry g,
+__global__ void max_forward(const T* x, T* y, Aux* aux, const __grid_constant__ PoolGeometry g,
                             std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, y, aux);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -92,7 +92,7 @@ __global__ void max_forward(const T* x, T* y, Aux* aux, const __grid_constant__ 
 }
 
 template <typename T, int V, typename Aux>
-__global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_constant__ Geometry g,
+__global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_constant__ PoolGeometry g,
                              std::ptrdiff_t member_stride) {
   move_to_member(member_stride, aux, dy, dx);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -118,7 +118,7 @@ __global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_co
 }
 
 template <typename T, int V>
-__global__ void average_forward(const T* x, T* y, const __grid_constant__ Geometry g,
+__global__ void average_forward(const T* x, T* y, const __grid_constant__ PoolGeometry g,
                                 std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, y);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -159,7 +159,7 @@ __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geomet
 }
 
 template <typename T, int V>
-__global__ void average_backward(const T* dy, T* dx, const __grid_constant__ Geometry g,
+__global__ void average_backward(const T* dy, T* dx, const __grid_constant__ PoolGeometry g,
                                  std::ptrdiff_t member_stride) {
   move_to_member(member_stride, dy, dx);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -215,9 +215,9 @@ bool is_global(const PoolProblem& problem, const Shape& x) {
 
 }  // namespace
 
-Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
-                     std::int64_t columns, int width) {
-  Geometry g{};
+PoolGeometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
+                         std::int64_t columns, int width) {
+  PoolGeometry g{};
   g.h = static_cast<int>(x[2]);
   g.w = static_cast<int>(x[3]);
   g.oh = static_cast<int>(y[2]);
@@ -255,14 +255,14 @@ Kernel pool_forward(const PoolProblem& problem, KernelRequest& request) {
       return with_aux(aux_type(problem), type, x[1], [&](auto packing, auto aux) {
         using P = decltype(packing);
         using T = typename P::Type;
-        const Geometry g = geometry_of(problem, x, y, y[2], y[3], P::kWidth);
+        const PoolGeometry g = geometry_of(problem, x, y, y[2], y[3], P::kWidth);
         launch(max_forward<T, P::kWidth, decltype(aux)>, grid_for(g.items), kThreads, stream, b.members,
                b.in<T>(0), b.out<T>(0), b.out<decltype(aux)>(1), g);
       });
     with_packing(type, {x[1]}, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;
-      const Geometry g = geometry_of(problem, x, y, y[2], y[3], P::kWidth);
+      const PoolGeometry g = geometry_of(problem, x, y, y[2], y[3], P::kWidth);
       launch(average_forward<T, P::kWidth>, grid_for(g.items), kThreads, stream, b.members, b.in<T>(0),
              b.out<T>(0), g);
     });
@@ -287,14 +287,14 @@ Kernel pool_backward(const PoolProblem& problem, KernelRequest& request) {
       return with_aux(aux_type(problem), type, x[1], [&](auto packing, auto aux) {
         using P = decltype(packing);
         using T = typename P::Type;
-        const Geometry g = geometry_of(problem, x, y, x[2], x[3], P::kWidth);
+        const PoolGeometry g = geometry_of(problem, x, y, x[2], x[3], P::kWidth);
         launch(max_backward<T, P::kWidth, decltype(aux)>, grid_for(g.items), kThreads, stream, b.members,
                b.in<decltype(aux)>(0), b.in<T>(1), b.out<T>(0), g);
       });
     with_packing(type, {x[1]}, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;
-      const Geometry g = geometry_of(problem, x, y, x[2], x[3], P::kWidth);
+      const PoolGeometry g = geometry_of(problem, x, y, x[2], x[3], P::kWidth);
       launch(average_backward<T, P::kWidth>, grid_for(g.items), kThreads, stream, b.members, b.in<T>(0),
              b.out<T>(0), g);
     });

@@ -10,7 +10,7 @@
 
 namespace convoy::kernels::cuda {
 
-struct Geometry {
+struct PoolGeometry {
   int h, w, oh, ow;
   int kernel[2], stride[2], padding[2];
   bool count_include_pad, relu;
@@ -31,7 +31,7 @@ struct Position {
 };
 
 template <int V>
-__device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t item) {
+__device__ __forceinline__ Position position_of(const PoolGeometry& g, std::int64_t item) {
   const std::uint32_t pixel = g.packs(static_cast<std::uint32_t>(item));
   const std::uint32_t line = g.columns(pixel), sample = g.rows(line);
   Position at;
@@ -44,8 +44,8 @@ __device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t 
 
 // Returns the geometry of a launch. An image has `rows` x `columns` items per pack of channels, and
 // a pack has `width` channels.
-Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
-                     std::int64_t columns, int width);
+PoolGeometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
+                         std::int64_t columns, int width);
 
 // Max pooling with windows of 2x2 and 3x3, and a u8 aux. Both return false, without a launch, if
 // they do not support the window, the stride or the channels.

@@ -14,7 +14,7 @@ struct Words {
 
 // Computes y and aux for any stride and padding. K is the height and width of the window.
 template <int K>
-__global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __grid_constant__ Geometry g,
+__global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __grid_constant__ PoolGeometry g,
                             std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, y, aux);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -66,8 +66,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
 // Computes dx. A thread computes S x S pixels, which are covered by the same windows: at most (K -
 // 1) / S + 1 windows along each axis.
 template <typename T, int V, int K, int S>
-__global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const __grid_constant__ Geometry g,
-                             std::ptrdiff_t member_stride) {
+__global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx,
+                             const __grid_constant__ PoolGeometry g, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, aux, dy, dx);
   constexpr int kBack = (K - 1) / S;
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -136,7 +136,7 @@ bool is_small(const PoolProblem& problem, const Shape& x, int width) {
 bool small_max_forward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                        const BoundOperands& b, Stream stream) {
   if (type != DType::bf16 || !is_small(problem, x, kV)) return false;
-  const Geometry g = geometry_of(problem, x, y, y[2], y[3], kV);
+  const PoolGeometry g = geometry_of(problem, x, y, y[2], y[3], kV);
   launch(problem.kernel[0] == 2 ? max_forward<2> : max_forward<3>, grid_for(g.items), kThreads, stream,
          b.members, b.in<bf16>(0), b.out<bf16>(0), b.out<std::uint8_t>(1), g);
   return true;
@@ -150,7 +150,7 @@ bool small_max_backward(const PoolProblem& problem, DType type, const Shape& x, 
       (problem.kernel[0] == 2 && stride == 1))
     return false;
   const auto blocks = [&](int axis) { return (x[axis + 2] - 1 + problem.padding[axis]) / stride + 1; };
-  const Geometry g = geometry_of(problem, x, y, blocks(0), blocks(1), width);
+  const PoolGeometry g = geometry_of(problem, x, y, blocks(0), blocks(1), width);
   const auto run = [&](auto element) {
     using T = decltype(element);
     launch(backward_kernel<T>(problem.kernel[0], stride), grid_for(g.items), kThreads, stream, b.members,

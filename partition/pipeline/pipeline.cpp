@@ -12,9 +12,9 @@ namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
-class Planner {
+class PipelinePlanner {
  public:
-  Planner(const CostModel& cost, bool replicate)
+  PipelinePlanner(const CostModel& cost, bool replicate)
       : cost_(cost),
         graph_(cost.graph()),
         devices_(cost.device_count()),
@@ -163,7 +163,7 @@ class Planner {
 
 std::optional<Pipeline> plan_pipeline(const CostModel& cost, bool replicate) {
   if (cost.graph().node_count() == 0) return Pipeline{};
-  return Planner(cost, replicate).run();
+  return PipelinePlanner(cost, replicate).run();
 }
 
 }  // namespace convoy::partition

@@ -36,7 +36,7 @@ class Enumerator {
                      [&](std::int32_t a, std::int32_t b) { return work(a) > work(b); });
   }
 
-  ExactSearch run() {
+  ExactSearchResult run() {
     assign(0, 0);
     result_.complete = !stopped_;
     return std::move(result_);
@@ -167,7 +167,7 @@ class Enumerator {
   std::vector<Bytes> resident_;
   std::vector<std::int32_t> order_;
   bool stopped_ = false;
-  ExactSearch result_;
+  ExactSearchResult result_;
 };
 
 }  // namespace
@@ -176,8 +176,8 @@ bool small_enough(const TaskGraph& graph, DeviceIndex devices) {
   return graph.node_count() <= kMostExactNodes && devices <= kMostExactDevices;
 }
 
-ExactSearch search_exactly(const CostModel& cost, const Units& units, Nanoseconds shorter_than,
-                           std::int64_t steps, Clock::time_point deadline) {
+ExactSearchResult search_exactly(const CostModel& cost, const Units& units, Nanoseconds shorter_than,
+                                 std::int64_t steps, Clock::time_point deadline) {
   return Enumerator(cost, units, shorter_than, steps, deadline).run();
 }
 

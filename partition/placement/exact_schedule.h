@@ -10,7 +10,7 @@
 
 namespace convoy::partition {
 
-struct ExactSearch {
+struct ExactSearchResult {
   std::optional<Placement> placement;  // placement with an order within all memory limits
   bool complete = false;               // whether all schedules were examined, so no shorter one fits
 };
@@ -21,7 +21,7 @@ bool small_enough(const TaskGraph& graph, DeviceIndex devices);
 // Searches for a schedule shorter than `shorter_than`, with the simulator's rules (including
 // contention and memory). Stops when all schedules were examined, after `steps` choices, or at the
 // deadline.
-ExactSearch search_exactly(const CostModel& cost, const Units& units, Nanoseconds shorter_than,
-                           std::int64_t steps, Clock::time_point deadline);
+ExactSearchResult search_exactly(const CostModel& cost, const Units& units, Nanoseconds shorter_than,
+                                 std::int64_t steps, Clock::time_point deadline);
 
 }  // namespace convoy::partition

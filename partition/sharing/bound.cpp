@@ -59,9 +59,9 @@ Nanoseconds Bound::at_start() const {
   return std::max(one_engine_each(), of({}, std::vector<bool>(workload_.count(), false)));
 }
 
-Nanoseconds Bound::of(const Progress& progress, const std::vector<bool>& admitted) const {
-  return std::max({copies_then_kernels(progress, admitted), kernels_then_copies_back(progress, admitted),
-                   memory(progress, admitted)});
+Nanoseconds Bound::of(const RemainingWork& remaining, const std::vector<bool>& admitted) const {
+  return std::max({copies_then_kernels(remaining, admitted), kernels_then_copies_back(remaining, admitted),
+                   memory(remaining, admitted)});
 }
 
 // Returns the largest of the bounds for each engine alone. The compute engines count as a single
@@ -81,16 +81,17 @@ Nanoseconds Bound::one_engine_each() const {
   return std::max({preemptive_makespan(std::move(in)), computed, preemptive_makespan(std::move(back))});
 }
 
-Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vector<bool>& admitted) const {
-  Nanoseconds copied = progress.now, last = 0, shortest = std::numeric_limits<Nanoseconds>::max();
-  Nanoseconds computed = engines_ * progress.now + progress.compute;
+Nanoseconds Bound::copies_then_kernels(const RemainingWork& remaining,
+                                       const std::vector<bool>& admitted) const {
+  Nanoseconds copied = remaining.now, last = 0, shortest = std::numeric_limits<Nanoseconds>::max();
+  Nanoseconds computed = engines_ * remaining.now + remaining.compute;
   for (const ClientIndex client : by_copy_in_) {
     if (admitted[client]) continue;
     const Client& given = workload_.client(client);
     const Nanoseconds after = workload_.busy(client) + workload_.idle(client) + given.copy_back;
     copied += given.copy_in;
     computed = std::max(computed, engines_ * copied) + workload_.busy(client);
-    last = std::max(last, std::max(progress.now, given.arrival) + given.copy_in + after);
+    last = std::max(last, std::max(remaining.now, given.arrival) + given.copy_in + after);
     shortest = std::min(shortest, after);
   }
   // The client that is copied last still needs at least `shortest` after its copy, which is the
@@ -102,13 +103,13 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
 // Returns a bound from kernels and the copies back after them. Of the clients that are already
 // admitted, it counts only the copies back, as if these came first and waited for no kernel. This
 // can only lower the result, so it remains a lower bound.
-Nanoseconds Bound::kernels_then_copies_back(const Progress& progress,
+Nanoseconds Bound::kernels_then_copies_back(const RemainingWork& remaining,
                                             const std::vector<bool>& admitted) const {
   Nanoseconds shortest = std::numeric_limits<Nanoseconds>::max();
   for (const ClientIndex client : by_copy_back_)
     if (!admitted[client]) shortest = std::min(shortest, workload_.client(client).copy_in);
-  Nanoseconds copied_back = engines_ * (progress.now + progress.copy_back);
-  Nanoseconds computed = engines_ * progress.now;
+  Nanoseconds copied_back = engines_ * (remaining.now + remaining.copy_back);
+  Nanoseconds computed = engines_ * remaining.now;
   if (shortest < std::numeric_limits<Nanoseconds>::max()) computed += engines_ * shortest;
   for (const ClientIndex client : by_copy_back_) {
     if (admitted[client]) continue;
@@ -118,9 +119,9 @@ Nanoseconds Bound::kernels_then_copies_back(const Progress& progress,
   return (copied_back + engines_ - 1) / engines_;
 }
 
-Nanoseconds Bound::memory(const Progress& progress, const std::vector<bool>& admitted) const {
+Nanoseconds Bound::memory(const RemainingWork& remaining, const std::vector<bool>& admitted) const {
   if (workload_.device().memory == kUnlimited) return 0;
-  Nanoseconds one_by_one = progress.now + progress.large_hold;
+  Nanoseconds one_by_one = remaining.now + remaining.large_hold;
   double area = 0;
   for (ClientIndex client = 0; client < workload_.count(); ++client) {
     if (admitted[client]) continue;
@@ -131,7 +132,7 @@ Nanoseconds Bound::memory(const Progress& progress, const std::vector<bool>& adm
             static_cast<double>(hold);
   }
   constexpr double kRounding = 1 - 1e-12;  // keeps the sum below its exact value in spite of rounding
-  return std::max(one_by_one, progress.now + static_cast<Nanoseconds>(area * kRounding));
+  return std::max(one_by_one, remaining.now + static_cast<Nanoseconds>(area * kRounding));
 }
 
 }  // namespace convoy::partition::sharing

@@ -22,15 +22,17 @@ class Bound {
   explicit Bound(const Workload& workload);
 
   Nanoseconds at_start() const;
-  // Returns a lower bound on the makespan of a simulation with this progress (client_simulator.h)
-  // whose copy engine is free. admitted[client] tells whether the client was already admitted.
-  Nanoseconds of(const Progress& progress, const std::vector<bool>& admitted) const;
+  // Returns a lower bound on the makespan of a simulation with this remaining work
+  // (client_simulator.h) whose copy engine is free. admitted[client] tells whether the client was
+  // already admitted.
+  Nanoseconds of(const RemainingWork& remaining, const std::vector<bool>& admitted) const;
 
  private:
   Nanoseconds one_engine_each() const;
-  Nanoseconds copies_then_kernels(const Progress& progress, const std::vector<bool>& admitted) const;
-  Nanoseconds kernels_then_copies_back(const Progress& progress, const std::vector<bool>& admitted) const;
-  Nanoseconds memory(const Progress& progress, const std::vector<bool>& admitted) const;
+  Nanoseconds copies_then_kernels(const RemainingWork& remaining, const std::vector<bool>& admitted) const;
+  Nanoseconds kernels_then_copies_back(const RemainingWork& remaining,
+                                       const std::vector<bool>& admitted) const;
+  Nanoseconds memory(const RemainingWork& remaining, const std::vector<bool>& admitted) const;
 
   const Workload& workload_;
   const Nanoseconds engines_;

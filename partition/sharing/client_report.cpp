@@ -11,17 +11,17 @@ namespace {
 constexpr std::array<std::string_view, 8> kColors = {"#4878a8", "#5f9e6e", "#b5651d", "#8d6fb0",
                                                      "#c0576a", "#5ba3a8", "#8a8a3a", "#3f5f8f"};
 
-// Returns the row of a slice in the timeline. From the top, the rows are: copies in, each compute
-// engine, copies back.
-std::size_t lane_of(const Slice& slice, const Workload& workload) {
-  switch (slice.work) {
-    case Work::kCopyIn:
-    case Work::kReturn:
+// Returns the row of an interval in the timeline. From the top, the rows are: copies in, each
+// compute engine, copies back.
+std::size_t lane_of(const EngineInterval& interval, const Workload& workload) {
+  switch (interval.task) {
+    case EngineTask::kCopyIn:
+    case EngineTask::kReturn:
       return 0;
-    case Work::kKernel:
-      return 1 + slice.engine;
-    case Work::kCopyBack:
-    case Work::kEvict:
+    case EngineTask::kKernel:
+      return 1 + interval.engine;
+    case EngineTask::kCopyBack:
+    case EngineTask::kEvict:
       break;
   }
   return 1 + workload.device().compute_engines;
@@ -34,18 +34,18 @@ std::string lane_name(std::size_t lane, const Workload& workload) {
   return engines == 1 ? "compute" : fmt::format("compute {}", lane - 1);
 }
 
-std::string label_of(const Slice& slice, const Workload& workload) {
-  const Client& client = workload.client(slice.client);
-  switch (slice.work) {
-    case Work::kCopyIn:
+std::string label_of(const EngineInterval& interval, const Workload& workload) {
+  const Client& client = workload.client(interval.client);
+  switch (interval.task) {
+    case EngineTask::kCopyIn:
       return client.name + ": copy in";
-    case Work::kReturn:
+    case EngineTask::kReturn:
       return client.name + ": return";
-    case Work::kKernel:
-      return fmt::format("{}: kernel {}", client.name, slice.kernel);
-    case Work::kCopyBack:
+    case EngineTask::kKernel:
+      return fmt::format("{}: kernel {}", client.name, interval.kernel);
+    case EngineTask::kCopyBack:
       return client.name + ": copy back";
-    case Work::kEvict:
+    case EngineTask::kEvict:
       break;
   }
   return client.name + ": eviction";
@@ -54,7 +54,7 @@ std::string label_of(const Slice& slice, const Workload& workload) {
 }  // namespace
 
 std::string report_html(const std::string& title, const ReportRows& rows, const Workload& workload,
-                        const Schedule& schedule) {
+                        const ClientSchedule& schedule) {
   constexpr double kLane = TimelinePage::kLane + TimelinePage::kGap / 2;
   const std::size_t lanes = 2 + workload.device().compute_engines;
   const double height = static_cast<double>(lanes) * kLane + TimelinePage::kMemoryLane;
@@ -72,14 +72,14 @@ std::string report_html(const std::string& title, const ReportRows& rows, const 
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     const double top = static_cast<double>(lane) * kLane;
     page.lane(top, lane_name(lane, workload));
-    for (const Slice& slice : schedule.slices) {
-      if (lane_of(slice, workload) != lane) continue;
-      const bool swap = slice.work == Work::kEvict || slice.work == Work::kReturn;
-      if (page.can_be_named(slice.end - slice.start))
-        page.band(top, TimelinePage::kLane, swap ? "#222222" : kColors[slice.client % kColors.size()],
-                  slice.start, slice.end, label_of(slice, workload));
+    for (const EngineInterval& interval : schedule.intervals) {
+      if (lane_of(interval, workload) != lane) continue;
+      const bool swap = interval.task == EngineTask::kEvict || interval.task == EngineTask::kReturn;
+      if (page.can_be_named(interval.end - interval.start))
+        page.band(top, TimelinePage::kLane, swap ? "#222222" : kColors[interval.client % kColors.size()],
+                  interval.start, interval.end, label_of(interval, workload));
       else
-        page.thin_band(top, TimelinePage::kLane, "#7f93a8", slice.start, slice.end);
+        page.thin_band(top, TimelinePage::kLane, "#7f93a8", interval.start, interval.end);
     }
     page.end_thin_bands();
   }
@@ -88,7 +88,7 @@ std::string report_html(const std::string& title, const ReportRows& rows, const 
   return page.end_timeline(height);
 }
 
-std::string chrome_trace(const Workload& workload, const Schedule& schedule) {
+std::string chrome_trace(const Workload& workload, const ClientSchedule& schedule) {
   using Json = nlohmann::ordered_json;
   const auto micros = [](Nanoseconds time) { return static_cast<double>(time) / 1e3; };
   Json events = Json::array();
@@ -100,14 +100,14 @@ std::string chrome_trace(const Workload& workload, const Schedule& schedule) {
                       {"tid", lane},
                       {"name", "thread_name"},
                       {"args", {{"name", lane_name(lane, workload)}}}});
-  for (const Slice& slice : schedule.slices)
+  for (const EngineInterval& interval : schedule.intervals)
     events.push_back({{"ph", "X"},
                       {"pid", 0},
-                      {"tid", lane_of(slice, workload)},
-                      {"name", label_of(slice, workload)},
-                      {"ts", micros(slice.start)},
-                      {"dur", micros(slice.end - slice.start)},
-                      {"args", {{"bytes", slice.bytes}}}});
+                      {"tid", lane_of(interval, workload)},
+                      {"name", label_of(interval, workload)},
+                      {"ts", micros(interval.start)},
+                      {"dur", micros(interval.end - interval.start)},
+                      {"args", {{"bytes", interval.bytes}}}});
   for (const MemorySample& sample : schedule.memory)
     events.push_back({{"ph", "C"},
                       {"pid", 0},

@@ -11,9 +11,9 @@ namespace convoy::partition::sharing {
 
 // Both functions need a schedule that was simulated with Detail::kAll.
 std::string report_html(const std::string& title, const ReportRows& rows, const Workload& workload,
-                        const Schedule& schedule);
+                        const ClientSchedule& schedule);
 
 // Writes one thread per engine and a counter for the memory. Times are in µs.
-std::string chrome_trace(const Workload& workload, const Schedule& schedule);
+std::string chrome_trace(const Workload& workload, const ClientSchedule& schedule);
 
 }  // namespace convoy::partition::sharing

@@ -65,9 +65,9 @@ void ClientSimulation::admit(ClientIndex client) {
   schedule_.order.push_back(client);
 }
 
-Progress ClientSimulation::progress() const {
-  Progress left{now_, compute_left_, copy_back_left_ + std::max<Nanoseconds>(0, copy_back_end_ - now_),
-                large_left_};
+RemainingWork ClientSimulation::remaining_work() const {
+  RemainingWork left{now_, compute_left_, copy_back_left_ + std::max<Nanoseconds>(0, copy_back_end_ - now_),
+                     large_left_};
   for (const Nanoseconds end : engine_end_) left.compute += std::max<Nanoseconds>(0, end - now_);
   return left;
 }
@@ -173,7 +173,7 @@ void ClientSimulation::start_kernel() {
   compute_left_ -= time;
   if (workload_->large(job.client)) large_left_ -= time;
   schedule_.compute_busy[engine] += time;
-  record({Work::kKernel, job.client, engine, job.kernel, now_, now_ + time, 0});
+  record({EngineTask::kKernel, job.client, engine, job.kernel, now_, now_ + time, 0});
   happen(now_ + time, rank, Happening::kKernelEnded);
 }
 
@@ -205,7 +205,7 @@ void ClientSimulation::start_copy(Rank rank) {
   job.state = State::kArriving;
   copy_in_free_ = false;
   schedule_.copy_in_busy += time;
-  record({first ? Work::kCopyIn : Work::kReturn, job.client, 0, 0, now_, now_ + time, bytes});
+  record({first ? EngineTask::kCopyIn : EngineTask::kReturn, job.client, 0, 0, now_, now_ + time, bytes});
   happen(now_ + time, rank, Happening::kArrived);
 }
 
@@ -221,7 +221,7 @@ void ClientSimulation::start_departure() {
   copy_back_left_ -= time;
   if (last && workload_->large(job.client)) large_left_ -= time;
   schedule_.copy_back_busy += time;
-  record({last ? Work::kCopyBack : Work::kEvict, job.client, 0, 0, now_, now_ + time, bytes});
+  record({last ? EngineTask::kCopyBack : EngineTask::kEvict, job.client, 0, 0, now_, now_ + time, bytes});
   happen(now_ + time, rank, last ? Happening::kCopiedBack : Happening::kEvicted);
 }
 
@@ -235,8 +235,8 @@ bool ClientSimulation::may_be_evicted(Rank rank, Bytes bytes, bool for_return) c
 bool ClientSimulation::make_room(Bytes need, Rank rank) {
   if (need <= free_) return true;
   Bytes lacking = need - free_ - leaving_;
-  const Eviction eviction = workload_->device().eviction;
-  if (lacking <= 0 || eviction == Eviction::kOff) return false;
+  const EvictionPolicy eviction = workload_->device().eviction;
+  if (lacking <= 0 || eviction == EvictionPolicy::kOff) return false;
   std::vector<Rank> candidates(out_);
   const auto longest_gap = [&](Rank a, Rank b) {
     return std::tuple(-jobs_[a].ready, a) < std::tuple(-jobs_[b].ready, b);
@@ -248,7 +248,7 @@ bool ClientSimulation::make_room(Bytes need, Rank rank) {
   std::vector<std::pair<Rank, Bytes>> chosen;
   for (const Rank other : candidates) {
     const Bytes resident = jobs_[other].resident;
-    const Bytes bytes = eviction == Eviction::kWhole ? resident : std::min(resident, lacking);
+    const Bytes bytes = eviction == EvictionPolicy::kWhole ? resident : std::min(resident, lacking);
     if (other == rank || bytes == 0) continue;
     if (!may_be_evicted(other, bytes, jobs_[rank].state == State::kOut)) continue;
     chosen.emplace_back(other, bytes);
@@ -282,12 +282,12 @@ void ClientSimulation::use_memory(Bytes bytes) {
   curve.back().bytes = used;
 }
 
-void ClientSimulation::record(const Slice& slice) {
-  if (detail_ == Detail::kAll) schedule_.slices.push_back(slice);
+void ClientSimulation::record(const EngineInterval& interval) {
+  if (detail_ == Detail::kAll) schedule_.intervals.push_back(interval);
 }
 
-Schedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
-                  Detail detail) {
+ClientSchedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
+                        Detail detail) {
   ClientSimulation simulation(workload, prefetch, detail);
   auto next = order.begin();
   while (simulation.advance()) simulation.admit(*next++);

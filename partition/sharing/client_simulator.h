@@ -30,11 +30,11 @@
 namespace convoy::partition::sharing {
 
 enum class Prefetch { kOff, kOn };
-enum class Work { kCopyIn, kKernel, kCopyBack, kEvict, kReturn };
+enum class EngineTask { kCopyIn, kKernel, kCopyBack, kEvict, kReturn };
 
 // A period in which one engine does one piece of work without interruption.
-struct Slice {
-  Work work = Work::kKernel;
+struct EngineInterval {
+  EngineTask task = EngineTask::kKernel;
   ClientIndex client = 0;
   std::int32_t engine = 0;  // index of the compute engine; 0 for copies
   std::int32_t kernel = 0;  // index of the client's kernel
@@ -42,7 +42,7 @@ struct Slice {
   Bytes bytes = 0;  // bytes of a copy
 };
 
-struct Schedule {
+struct ClientSchedule {
   Nanoseconds makespan = 0;        // time when the last client has left
   std::vector<ClientIndex> order;  // clients in the order of admission
   // Total time of all copies, including evictions and returns.
@@ -50,12 +50,12 @@ struct Schedule {
   std::vector<Nanoseconds> compute_busy;  // busy time of each compute engine
   Bytes swapped_bytes = 0;                // bytes that were evicted, not counting their return
   Bytes peak_bytes = 0;
-  std::vector<Slice> slices;         // slices by start; only with Detail::kAll
-  std::vector<MemorySample> memory;  // samples by ascending time; only with Detail::kAll
+  std::vector<EngineInterval> intervals;  // intervals by start; only with Detail::kAll
+  std::vector<MemorySample> memory;       // samples by ascending time; only with Detail::kAll
 };
 
 // The work that is left at some time of a simulation. Bounds (bound.h) are computed from it.
-struct Progress {
+struct RemainingWork {
   Nanoseconds now = 0;
   Nanoseconds compute = 0;    // remaining kernels of admitted clients, summed over engines
   Nanoseconds copy_back = 0;  // remaining copies of admitted clients to the host
@@ -76,9 +76,9 @@ class ClientSimulation {
   // Admits a client. The last call of advance() must have returned true. Admit each client once.
   void admit(ClientIndex client);
 
-  Progress progress() const;
+  RemainingWork remaining_work() const;
   Nanoseconds makespan() const { return schedule_.makespan; }
-  Schedule finish() && { return std::move(schedule_); }  // requires that advance() returned false
+  ClientSchedule finish() && { return std::move(schedule_); }  // requires that advance() returned false
 
  private:
   using Rank = std::int32_t;  // number of a client in the order of admission
@@ -136,7 +136,7 @@ class ClientSimulation {
   void evict(Rank rank, Bytes bytes);
   void use_memory(Bytes bytes);
   void happen(Nanoseconds time, Rank rank, Happening what) { events_.push({time, rank, what}); }
-  void record(const Slice& slice);
+  void record(const EngineInterval& interval);
 
   const Workload* workload_;
   Prefetch prefetch_;
@@ -158,11 +158,11 @@ class ClientSimulation {
   // copies back of the clients that need more than half of the memory.
   Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;
   Nanoseconds copy_back_end_ = 0;
-  Schedule schedule_;
+  ClientSchedule schedule_;
 };
 
 // Simulates the clients with admission in this order. `order` must contain each client once.
-Schedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
-                  Detail detail = Detail::kTimes);
+ClientSchedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
+                        Detail detail = Detail::kTimes);
 
 }  // namespace convoy::partition::sharing

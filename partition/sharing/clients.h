@@ -27,13 +27,13 @@ struct Client {
 
 // How much of the memory of a client in a gap between kernels may be evicted for other clients:
 // none, only all of it, or as much as they need.
-enum class Eviction { kOff, kWhole, kPartial };
+enum class EvictionPolicy { kOff, kWhole, kPartial };
 
-struct Device {
+struct SharedDeviceSpec {
   // The number of compute engines. Each runs one kernel at a time at full speed.
   std::int32_t compute_engines = 1;
   Bytes memory = kUnlimited;
-  Eviction eviction = Eviction::kPartial;
+  EvictionPolicy eviction = EvictionPolicy::kPartial;
 };
 
 inline constexpr std::int32_t kMostComputeEngines = 256;
@@ -44,11 +44,11 @@ class Workload {
   // Throws a std::runtime_error of one line that begins with `where` in these cases: a client is
   // larger than the memory, has no kernels, or does not have one gap between each two kernels; or
   // all times add up to 104 days or more.
-  Workload(std::vector<Client> clients, Device device, const std::string& where);
+  Workload(std::vector<Client> clients, SharedDeviceSpec device, const std::string& where);
 
   ClientIndex count() const { return static_cast<ClientIndex>(clients_.size()); }
   const Client& client(ClientIndex client) const { return clients_[client]; }
-  const Device& device() const { return device_; }
+  const SharedDeviceSpec& device() const { return device_; }
   // Returns the total time of the client's kernels.
   Nanoseconds busy(ClientIndex client) const { return busy_[client]; }
   // Returns the total time of the client's gaps.
@@ -59,7 +59,7 @@ class Workload {
 
  private:
   std::vector<Client> clients_;
-  Device device_;
+  SharedDeviceSpec device_;
   std::vector<Nanoseconds> busy_, idle_;  // for each client, total time of its kernels and of its gaps
 };
 

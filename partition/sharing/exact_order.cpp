@@ -45,7 +45,7 @@ class ExactSearch {
     ClientSimulation& state = states_[depth];
     if (stop()) return;
     if (!state.advance()) return keep(order_, state.makespan());
-    if (bound_.of(state.progress(), admitted_) >= makespan_) return;
+    if (bound_.of(state.remaining_work(), admitted_) >= makespan_) return;
     for (auto at = branch_order_.begin(); at != branch_order_.end(); ++at) {
       if (admitted_[*at] || has_earlier_twin(branch_order_.begin(), at)) continue;
       admitted_[*at] = true, order_.push_back(*at);

@@ -55,8 +55,8 @@ struct PolicyOptions {
 
 struct PolicyResult {
   Policy policy = Policy::kFifo;
-  Schedule schedule;     // schedule by this policy; `slices` is empty
-  bool optimal = false;  // whether no order is shorter: the bound or a complete search proves it
+  ClientSchedule schedule;  // schedule by this policy; `intervals` is empty
+  bool optimal = false;     // whether no order is shorter: the bound or a complete search proves it
   double seconds = 0;
 };
 

@@ -12,7 +12,7 @@ namespace {
 // Times and bounds are multiplied by the number of compute engines and must still fit into 64 bits.
 constexpr double kMostTime = 9e15, kMostBytes = 9e18;
 
-void check(const Client& client, const Device& device, const std::string& where) {
+void check(const Client& client, const SharedDeviceSpec& device, const std::string& where) {
   const auto fail = [&](const std::string& what) {
     throw std::runtime_error(fmt::format("{}: client \"{}\": {}", where, brief(client.name), what));
   };
@@ -26,7 +26,7 @@ void check(const Client& client, const Device& device, const std::string& where)
 
 }  // namespace
 
-Workload::Workload(std::vector<Client> clients, Device device, const std::string& where)
+Workload::Workload(std::vector<Client> clients, SharedDeviceSpec device, const std::string& where)
     : clients_(std::move(clients)), device_(device) {
   double time = 0, bytes = 0;
   for (const Client& client : clients_) {

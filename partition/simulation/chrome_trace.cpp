@@ -21,7 +21,7 @@ std::string quoted(std::string_view text) {
 class SendTracks {
  public:
   explicit SendTracks(std::size_t devices) : until_(devices) {}
-  std::size_t take(const Transfer& transfer) {
+  std::size_t take(const SimulatedTransfer& transfer) {
     std::vector<Nanoseconds>& until = until_[transfer.from];
     std::size_t track = 0;
     while (track < until.size() && until[track] > transfer.start) ++track;
@@ -66,7 +66,7 @@ std::string chrome_trace(const TaskGraph& graph, const Simulation& simulation) {
   }
   SendTracks tracks(simulation.order.size());
   std::vector<std::size_t> used(simulation.order.size(), 0);
-  for (const Transfer& transfer : simulation.transfers) {
+  for (const SimulatedTransfer& transfer : simulation.transfers) {
     const std::size_t track = tracks.take(transfer);
     used[transfer.from] = std::max(used[transfer.from], track);
     fmt::format_to(

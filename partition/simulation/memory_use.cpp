@@ -55,7 +55,7 @@ void account_memory(const TaskGraph& graph, std::span<const DeviceIndex> device_
   // For each node, its end or the arrival of its last transfer, whichever is later.
   std::vector<Nanoseconds> sent(result.finish);
   // A copy stays in memory until it has arrived and its last consumer on that device has ended.
-  for (const Transfer& transfer : result.transfers) {
+  for (const SimulatedTransfer& transfer : result.transfers) {
     sent[transfer.producer] = std::max(sent[transfer.producer], transfer.arrival);
     Nanoseconds until = transfer.arrival;
     for (const NodeIndex next : graph.successors(transfer.producer))

@@ -25,7 +25,7 @@ class Page {
   void device_table() {
     page_.put("<table><tr><th>device<th>nodes<th>busy<th>exposed transfer<th>peak MiB<th>limit MiB");
     for (std::size_t device = 0; device < simulation_.use.size(); ++device) {
-      const DeviceUse& use = simulation_.use[device];
+      const DeviceUtilisation& use = simulation_.use[device];
       const Bytes limit = cost_.machine().device(static_cast<DeviceIndex>(device)).memory_limit;
       const double whole = std::max(1.0, static_cast<double>(simulation_.makespan)) / 100;
       page_.put(
@@ -84,7 +84,7 @@ class Page {
   }
 
   void transfers(DeviceIndex device, double top) {
-    for (const Transfer& transfer : simulation_.transfers)
+    for (const SimulatedTransfer& transfer : simulation_.transfers)
       if (transfer.from == device)
         page_.thin_band(top + 1, kLinkLane - 2, "#d98c3f", transfer.start, transfer.arrival);
     page_.end_thin_bands();

@@ -262,14 +262,14 @@ Simulation EventLoop::run() {
 
 void account(const CostModel& cost, std::span<const DeviceIndex> device_of, Simulation& result) {
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
-    DeviceUse& use = result.use[device];
+    DeviceUtilisation& use = result.use[device];
     for (const NodeIndex node : result.order[device]) use.busy += result.finish[node] - result.start[node];
     use.nodes = static_cast<std::int32_t>(result.order[device].size());
     use.idle = result.makespan - use.busy;
   }
   std::stable_sort(result.transfers.begin(), result.transfers.end(),
-                   [](const Transfer& a, const Transfer& b) { return a.start < b.start; });
-  for (const Transfer& transfer : result.transfers) result.cut_bytes += transfer.bytes;
+                   [](const SimulatedTransfer& a, const SimulatedTransfer& b) { return a.start < b.start; });
+  for (const SimulatedTransfer& transfer : result.transfers) result.cut_bytes += transfer.bytes;
   account_memory(cost.graph(), device_of, result);
 }
 

@@ -20,7 +20,7 @@
 
 namespace convoy::partition {
 
-struct Transfer {
+struct SimulatedTransfer {
   NodeIndex producer = kNone;
   DeviceIndex from = 0, to = 0;
   Nanoseconds start = 0, arrival = 0;
@@ -32,7 +32,7 @@ struct MemorySample {
   Bytes bytes = 0;  // bytes in memory from this time on
 };
 
-struct DeviceUse {
+struct DeviceUtilisation {
   Nanoseconds busy = 0;
   Nanoseconds idle = 0;              // idle time until the makespan
   Nanoseconds exposed_transfer = 0;  // idle time spent waiting for a tensor whose producer had ended
@@ -44,8 +44,8 @@ struct Simulation {
   Nanoseconds makespan = 0;
   std::vector<Nanoseconds> start, finish;         // times of each node
   std::vector<std::vector<NodeIndex>> order;      // nodes of each device in the order in which they ran
-  std::vector<Transfer> transfers;                // transfers sorted by start
-  std::vector<DeviceUse> use;                     // use of each device
+  std::vector<SimulatedTransfer> transfers;       // transfers sorted by start
+  std::vector<DeviceUtilisation> use;             // use of each device
   std::vector<std::vector<MemorySample>> memory;  // samples of each device by ascending time
   Bytes cut_bytes = 0;                            // sum of the bytes of all transfers
 };

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kRegionBytes = 8;
 constexpr std::int64_t kMostPixels = 1 << 16;  // so that no input takes long
 
-bool try_read(ImageDecoder& decoder, std::span<const std::uint8_t> file, Window region, int reduction,
+bool try_read(ImageDecoder& decoder, std::span<const std::uint8_t> file, PixelRectangle region, int reduction,
               Bytes& pixels) {
   return attempt([&] {
     decoder.open(file);
@@ -24,11 +24,12 @@ bool try_read(ImageDecoder& decoder, std::span<const std::uint8_t> file, Window 
   });
 }
 
-Bytes room_for(Window region, std::int64_t channels) {
+Bytes room_for(PixelRectangle region, std::int64_t channels) {
   return Bytes(static_cast<std::size_t>(region.width * channels) * static_cast<std::size_t>(region.height));
 }
 
-void require_part(const Bytes& part, Window region, const Bytes& whole, Window image, std::int64_t channels) {
+void require_part(const Bytes& part, PixelRectangle region, const Bytes& whole, PixelRectangle image,
+                  std::int64_t channels) {
   const auto row = static_cast<std::size_t>(region.width * channels);
   for (std::int32_t y = 0; y < region.height; ++y) {
     const auto from = static_cast<std::size_t>(((region.y + y) * image.width + region.x) * channels);
@@ -67,10 +68,10 @@ bool run_image(std::span<const std::uint8_t> input) {
   const int reduction = 1 << (input[1] % (decoder.reduction(8) == 8 ? 4 : 1));
   const auto height = static_cast<std::int32_t>((shape.height + reduction - 1) / reduction);
   const auto width = static_cast<std::int32_t>((shape.width + reduction - 1) / reduction);
-  Window region{input[2] * 257 % width, input[3] * 257 % height, 0, 0};
+  PixelRectangle region{input[2] * 257 % width, input[3] * 257 % height, 0, 0};
   region.width = 1 + input[4] * 257 % (width - region.x);
   region.height = 1 + input[5] * 257 % (height - region.y);
-  const Window image{0, 0, width, height};
+  const PixelRectangle image{0, 0, width, height};
   Bytes part = room_for(region, shape.channels), whole = room_for(image, shape.channels);
   if (!try_read(decoder, file, region, reduction, part)) return false;
   if (!try_read(decoder, file, image, reduction, whole)) return false;

@@ -25,7 +25,7 @@ const std::vector<Bytes>& good_stores() {
       testing::RandomStore{.shape = {1, 1, 3}, .train = 1, .test = 1, .classes = 4}.write(folder /
                                                                                           "store.h5");
       {
-        hdf5::Session session;
+        hdf5::LibraryLock lock;
         const hdf5::Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
         H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_LATEST);
         const hdf5::Handle file(H5Fopen((folder / "store.h5").c_str(), H5F_ACC_RDWR, access.get()), H5Fclose);

@@ -157,8 +157,8 @@ void check_surroundings(const KernelRequest& request, const Case& test, const Me
   EXPECT_TRUE(memory.workspace.guard_intact()) << test.name << " wrote beyond its workspace";
 }
 
-// Returns the bytes of an input for one of several networks computed together (Members, kernel.h).
-// Their values differ, so that a kernel that reads another network's memory fails.
+// Returns the bytes of an input for one of several networks computed together (MemberLayout,
+// kernel.h). Their values differ, so that a kernel that reads another network's memory fails.
 std::vector<std::byte> input_of_member(const TensorDesc& desc, const Tensor& input, int member) {
   const bool number = desc.dtype == DType::f32 || desc.dtype == DType::bf16 || desc.dtype == DType::f64;
   std::vector<double> values = input.values;
@@ -184,8 +184,8 @@ StepControl control_of_member(StepControl control, int member) {
   return control;
 }
 
-// Checks that one launch for several networks (Members, kernel.h) gives the bits of one launch for
-// each of them.
+// Checks that one launch for several networks (MemberLayout, kernel.h) gives the bits of one launch
+// for each of them.
 void check_members(Backend backend, const Kernel& kernel, const KernelRequest& request, const Case& test,
                    Share share) {
   const std::size_t inputs = request.inputs.size(), outputs = request.outputs.size();
@@ -210,7 +210,7 @@ void check_members(Backend backend, const Kernel& kernel, const KernelRequest& r
     const StepControl values = control_of_member(test.control, member);
     std::memcpy(control.bytes[std::size_t(member)].data(), &values, sizeof values);
   }
-  const auto bind = [&](std::vector<void*> addresses, const Members& members) {
+  const auto bind = [&](std::vector<void*> addresses, const MemberLayout& members) {
     if (share) addresses[std::size_t(share->first)] = addresses[inputs + std::size_t(share->second)];
     const std::span<void* const> all = addresses;
     return kernel.bind({all.first(inputs), all.subspan(inputs, outputs), addresses[inputs + outputs],
@@ -224,7 +224,7 @@ void check_members(Backend backend, const Kernel& kernel, const KernelRequest& r
 }  // namespace
 
 std::string compare_members(Backend backend, const std::vector<MemberPart>& parts,
-                            const std::function<Launch(std::vector<void*>, const Members&)>& bind) {
+                            const std::function<Launch(std::vector<void*>, const MemberLayout&)>& bind) {
   std::vector<std::size_t> offsets;
   std::size_t stride = 0;
   for (const MemberPart& part : parts) {
@@ -237,7 +237,7 @@ std::string compare_members(Backend backend, const std::vector<MemberPart>& part
       std::copy(parts[i].bytes[std::size_t(member)].begin(), parts[i].bytes[std::size_t(member)].end(),
                 initial.data() + std::size_t(member) * stride + offsets[i]);
   Buffer memory(backend, initial.size());
-  const auto bound = [&](int first, const Members& members) {
+  const auto bound = [&](int first, const MemberLayout& members) {
     std::vector<void*> addresses;
     for (const std::size_t offset : offsets)
       addresses.push_back(static_cast<std::byte*>(memory.address()) + std::size_t(first) * stride + offset);

@@ -1,8 +1,8 @@
 // Runs a kernel as a step does, under harder conditions: outputs and workspace start as NaN, guard
 // bytes follow every buffer, every launch is done twice and must not allocate, and operands may
-// share a buffer. A kernel that can compute several networks in one launch (Members, kernel.h) also
-// runs with three. Compares backends with the reference, and the reference's gradients with central
-// differences.
+// share a buffer. A kernel that can compute several networks in one launch (MemberLayout, kernel.h)
+// also runs with three. Compares backends with the reference, and the reference's gradients with
+// central differences.
 #pragma once
 
 #include <array>
@@ -75,7 +75,7 @@ struct MemberPart {
 // parts in their order. Returns the name of the first part whose content differs, or an empty
 // string.
 std::string compare_members(Backend backend, const std::vector<MemberPart>& parts,
-                            const std::function<Launch(std::vector<void*>, const Members&)>& bind);
+                            const std::function<Launch(std::vector<void*>, const MemberLayout&)>& bind);
 
 // Returns how many times this program and its libraries have allocated heap memory through C++ so
 // far.

@@ -155,7 +155,7 @@ TEST(LooseLimits, NeverLengthenTheSchedule) {
     options.search_work = 3'000'000;
     const PartitionResult open = partition_graph(CostModel(graph, machine), options);
     Bytes peak = 0;
-    for (const DeviceUse& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
+    for (const DeviceUtilisation& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
     for (DeviceIndex device = 0; device < 3; ++device) machine.device(device).memory_limit = peak;
     const PartitionResult limited = partition_graph(CostModel(graph, machine), options);
     ASSERT_TRUE(limited.placement);
@@ -184,7 +184,7 @@ TEST(LooseLimits, EndAtTheLowerBound) {
     if (open.simulation.makespan > open.lower_bound || open.improvement.tried == 0) continue;
     ++searched;
     Bytes peak = 0;
-    for (const DeviceUse& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
+    for (const DeviceUtilisation& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
     for (DeviceIndex device = 0; device < 2; ++device) machine.device(device).memory_limit = peak;
     const PartitionResult limited = partition_graph(CostModel(graph, machine), options);
     EXPECT_EQ(limited.simulation.makespan, open.lower_bound);

@@ -74,9 +74,9 @@ struct OverlapRow {
   double overlap() const { return std::clamp(1 - (together - computation) / communication, 0.0, 1.0); }
 };
 
-class Bench {
+class CollectivesBenchmark {
  public:
-  Bench(const Options& options, const comm::MpiEnvironment& environment)
+  CollectivesBenchmark(const Options& options, const comm::MpiEnvironment& environment)
       : options_(options), ranks_(environment.world()), device_(environment.device().to_string()) {
     run_on_all_ranks(ranks_, [&] {
       make_meter(std::max({options.to, options.total, comm::kNcclBucketSizes.bytes}));
@@ -284,7 +284,7 @@ void add_bench_collectives(CLI::App& bench) {
       throw UsageError(fmt::format("--from: found {}, expected a multiple of 4 up to {} (--to)",
                                    options->from, options->to));
     const comm::MpiEnvironment environment(std::chrono::minutes(1), device_of(options->backend));
-    Bench(*options, environment).run();
+    CollectivesBenchmark(*options, environment).run();
   });
 }
 

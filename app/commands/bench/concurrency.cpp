@@ -79,10 +79,10 @@ class ConcurrencyBench {
     const Program plain = session_.programs().train;
     const LaneChoice measured = *choose_lanes(session_, step_, ranks);
     const LaneChoice model =
-        choose_by_model(plain, resources_, device_rates(step_), session_.programs().lanes);
+        choose_by_model(plain, resources_, device_throughput(step_), session_.programs().lanes);
     prepare_timing(session_);
     timer_ = make_step_timer(session_, session_.programs().train);
-    load_ = make_step_load(plain, timer_->op_ms(), resources_, device_rates(step_));
+    load_ = make_step_load(plain, timer_->op_ms(), resources_, device_throughput(step_));
     rows_.push_back({"one by one", "every kernel launched by the host", std::nullopt});
     add("one lane", "a graph without forks", plain, one_lane(load_));
     add("GLP4NN's model", "streams for each layer", plain,
@@ -120,7 +120,7 @@ class ConcurrencyBench {
   // caution is a factor on the predicted slowdown of operations that run at the same time.
   void add_best_of_tries(const Program& plain) {
     using Clock = std::chrono::steady_clock;
-    const SideBySide side_by_side(load_.ops);
+    const InterferenceModel interference(load_.ops);
     LaneOrder best;
     double best_ms = std::numeric_limits<double>::infinity();
     constexpr std::int64_t kAtOnce = 20;
@@ -129,7 +129,7 @@ class ConcurrencyBench {
       for (std::int64_t i = first; i < std::min(first + kAtOnce, options_.tries); ++i) {
         const double caution[] = {0, 0.5, 1, 2};
         tries.push_back(
-            list_schedule(load_, side_by_side,
+            list_schedule(load_, interference,
                           {static_cast<int>(1 + i % session_.programs().lanes), 1e-3,
                            caution[i / session_.programs().lanes % 4], static_cast<std::uint32_t>(1 + i)}));
       }

@@ -81,9 +81,9 @@ std::vector<Group> groups_of(const Options& options) {
   return groups;
 }
 
-class Session {
+class ConvBenchmark {
  public:
-  explicit Session(const Options& options) : options_(options) {}
+  explicit ConvBenchmark(const Options& options) : options_(options) {}
 
   void run() {
     const std::vector<Group> groups = groups_of(options_);
@@ -262,7 +262,7 @@ void add_bench_conv(CLI::App& bench) {
       "time and print all candidates of all engines; with sums for batch norm, where an engine can "
       "take them, those that do");
   verb->add_flag("--json", options->json, "one JSON object a row");
-  verb->callback([options] { Session(*options).run(); });
+  verb->callback([options] { ConvBenchmark(*options).run(); });
 }
 
 }  // namespace convoy::app

@@ -36,7 +36,7 @@ struct Flags {
 // An encoded image and the region of it that a crop needs.
 struct Task {
   std::vector<std::uint8_t> file;
-  data::Window region;
+  data::PixelRectangle region;
   int reduction = 1;
 };
 

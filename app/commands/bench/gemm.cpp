@@ -76,9 +76,9 @@ std::vector<GemmShape> chosen_shapes(const Options& options) {
   return shapes;
 }
 
-class Session {
+class GemmBenchmark {
  public:
-  explicit Session(const Options& options)
+  explicit GemmBenchmark(const Options& options)
       : options_(options), rungs_(parse_rungs(options.rungs)), shapes_(chosen_shapes(options)) {}
 
   void run() {
@@ -249,7 +249,7 @@ void add_bench_gemm(CLI::App& bench) {
       ->capture_default_str();
   verb->add_flag("--every-candidate", options->all, "print all candidates, not only the fastest");
   verb->add_flag("--json", options->json, "one JSON object a row");
-  verb->callback([options] { Session(*options).run(); });
+  verb->callback([options] { GemmBenchmark(*options).run(); });
 }
 
 }  // namespace convoy::app

@@ -35,14 +35,14 @@ const Operations& arithmetic_operations();  // arithmetic.cpp: sums and products
 const Operations& move_operations();        // moves.cpp: operations that move elements
 
 // The window of a pool or a convolution. The arrays are {height, width}.
-struct Window {
+struct WindowAttributes {
   std::array<int, 2> kernel, stride, dilation;
   kernels::PadProblem pads;  // from the attribute pads, or computed for auto_pad
 };
 // Reads kernel_shape (default: `kernel`), strides, dilations, pads and auto_pad of a node that
 // reads an image.
-Window window_of(const FileNode& node, const Dims& image, std::array<std::int64_t, 2> kernel,
-                 bool ceil_mode = false);
+WindowAttributes window_of(const FileNode& node, const Dims& image, std::array<std::int64_t, 2> kernel,
+                           bool ceil_mode = false);
 int small(const FileNode& node, std::string_view what, std::int64_t value);
 
 }  // namespace convoy::app::onnx_import

@@ -19,14 +19,14 @@ bool is_zero(const PadProblem& pad) {
 
 // Returns whether a pool layer can apply this padding. It must be equal on opposite sides and at
 // most half a window.
-bool pools_pad(const PadProblem& pad, const Window& window) {
+bool pools_pad(const PadProblem& pad, const WindowAttributes& window) {
   return pad.top == pad.bottom && pad.left == pad.right && pad.top >= 0 && pad.left >= 0 &&
          2 * pad.top <= window.kernel[0] && 2 * pad.left <= window.kernel[1];
 }
 
 // Returns whether a Pad and the pool after it can become one pool with padding. Before an average
 // pool the Pad must add zeros. Before a max pool it must add a value that is never the maximum.
-bool joins_pad(const PadProblem& pad, const Window& window, PoolKind kind, bool ceil_mode) {
+bool joins_pad(const PadProblem& pad, const WindowAttributes& window, PoolKind kind, bool ceil_mode) {
   const float neutral = kind == PoolKind::average ? 0 : std::numeric_limits<float>::lowest();
   const bool fits = kind == PoolKind::average ? pad.value == neutral : pad.value <= neutral;
   return fits && is_zero(window.pads) && !ceil_mode && pools_pad(pad, window);
@@ -35,7 +35,7 @@ bool joins_pad(const PadProblem& pad, const Window& window, PoolKind kind, bool 
 void give_pool(Importer& importer, const FileNode& node, PoolKind kind, bool count_include_pad) {
   const bool ceil_mode = node.integer("ceil_mode", 0) != 0;
   Value input = importer.unpadded_image(node, 0);
-  Window window = window_of(node, importer.shape(input.layer), {0, 0}, ceil_mode);
+  WindowAttributes window = window_of(node, importer.shape(input.layer), {0, 0}, ceil_mode);
   if (window.dilation != std::array{1, 1}) node.fail("has dilations, which are not supported for pools");
   if (input.pad && joins_pad(*input.pad, window, kind, ceil_mode)) {
     window.pads = *input.pad;

@@ -11,7 +11,7 @@ namespace {
 
 // Sets the padding for auto_pad SAME_UPPER or SAME_LOWER. The output gets the extent ceil(extent /
 // stride).
-void pad_to_same(const FileNode& node, Window& window, const Dims& image, bool upper) {
+void pad_to_same(const FileNode& node, WindowAttributes& window, const Dims& image, bool upper) {
   std::array<int, 2> before{}, after{};
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const std::int64_t extent = image[axis + 2], stride = window.stride[axis];
@@ -87,8 +87,8 @@ int small(const FileNode& node, std::string_view what, std::int64_t value) {
   return static_cast<int>(value);
 }
 
-Window window_of(const FileNode& node, const Dims& image, std::array<std::int64_t, 2> kernel,
-                 bool ceil_mode) {
+WindowAttributes window_of(const FileNode& node, const Dims& image, std::array<std::int64_t, 2> kernel,
+                           bool ceil_mode) {
   const auto pair = [&](const char* name, std::array<std::int64_t, 2> otherwise) {
     const Dims listed = node.integers(name).value_or(Dims{otherwise[0], otherwise[1]});
     if (listed.size() != 2)
@@ -97,7 +97,8 @@ Window window_of(const FileNode& node, const Dims& image, std::array<std::int64_
       node.fail(fmt::format("{} is {}, expected positive extents", name, to_string(listed)));
     return std::array{small(node, name, listed[0]), small(node, name, listed[1])};
   };
-  Window window{pair("kernel_shape", kernel), pair("strides", {1, 1}), pair("dilations", {1, 1}), {}};
+  WindowAttributes window{
+      pair("kernel_shape", kernel), pair("strides", {1, 1}), pair("dilations", {1, 1}), {}};
   const Dims pads = node.integers("pads").value_or(Dims{0, 0, 0, 0});
   if (pads.size() != 4) node.fail(fmt::format("pads has {} extents, expected 4", pads.size()));
   const auto pad = [&](std::size_t i) { return small(node, "pads", pads[i]); };
@@ -129,7 +130,7 @@ void import_conv(Importer& importer, const FileNode& node) {
     input = importer.unpadded_image(node, 0);
   }
   const Dims extents = importer.shape(input.layer);
-  Window window = window_of(node, extents, {weight.dims[2], weight.dims[3]});
+  WindowAttributes window = window_of(node, extents, {weight.dims[2], weight.dims[3]});
   if (window.kernel[0] != weight.dims[2] || window.kernel[1] != weight.dims[3])
     node.fail(fmt::format("kernel_shape is {}x{}, but its weights are {}", window.kernel[0], window.kernel[1],
                           to_string(weight.dims)));

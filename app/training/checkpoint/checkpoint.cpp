@@ -48,7 +48,7 @@ void check_tensors(const std::filesystem::path& path, const char* kind, const st
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state) {
-  const data::hdf5::Session session;
+  const data::hdf5::LibraryLock lock;
   CheckpointImage image(path.string(), state);
   auto& root = image.root();
   root.write_number("format", kFormat);
@@ -75,7 +75,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointState& s
 
 CheckpointState load_checkpoint(const std::filesystem::path& path) {
   check_seal(path);
-  const data::hdf5::Session session;
+  const data::hdf5::LibraryLock lock;
   const CheckpointReader file(path.string());
   const auto& root = file.root();
   const auto format = root.read_number<std::int64_t>("format");

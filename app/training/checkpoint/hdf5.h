@@ -1,6 +1,6 @@
 // Reads and writes the HDF5 objects of checkpoints: attributes, and groups of tensors. Only
-// app/training uses this header. Callers must hold a data::hdf5::Session, the lock without which
-// HDF5 is not safe among threads.
+// app/training uses this header. Callers must hold a data::hdf5::LibraryLock, without which HDF5 is
+// not safe among threads.
 #pragma once
 
 #include <hdf5.h>

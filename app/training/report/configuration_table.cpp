@@ -57,7 +57,7 @@ std::string optimizer_row(const TrainOptions& o) {
   return text;
 }
 
-std::string curve(const TrainOptions& o, const Schedule& schedule) {
+std::string curve(const TrainOptions& o, const LearningRateSchedule& schedule) {
   switch (schedule.kind) {
     case ScheduleKind::constant:
       return "constant";
@@ -75,7 +75,7 @@ std::string curve(const TrainOptions& o, const Schedule& schedule) {
 }
 
 std::string learning_rate_row(const TrainOptions& o, std::int64_t steps_per_epoch) {
-  const Schedule schedule = make_schedule(o, steps_per_epoch);
+  const LearningRateSchedule schedule = make_schedule(o, steps_per_epoch);
   std::string text = fmt::format("{:.6g}", schedule.learning_rate);
   if (o.scale_learning_rate != RateScaling::none)
     text += fmt::format(" ({} for a batch of {}, {} scaling)", o.learning_rate, o.base_batch,

@@ -40,7 +40,7 @@ struct DepthwiseShape {
 DepthwiseShape depthwise_shape(const Task& task);
 
 // The operands of a launch, and the work on each output element before it is stored. Addresses are
-// those of member 0 (Members, kernels/device/kernel.h).
+// those of member 0 (MemberLayout, kernels/device/kernel.h).
 struct DepthwiseOperands {
   const void *input = nullptr, *weights = nullptr;
   // The second input of backward_weights, which reads `input` (x) and dy and writes only
@@ -55,7 +55,7 @@ struct DepthwiseOperands {
   // [channels] of cuda::MomentSum, or the gradient of the filters, [row_blocks][taps][channels] of
   // float.
   void* partials = nullptr;
-  Members members = {};
+  MemberLayout members = {};
 };
 
 // The fields of a launch that all families have. A slab is a range of channels. Each slab has

@@ -10,8 +10,8 @@
 
 namespace convoy::kernels::conv {
 
-// Translates an address in the memory of member 0 (Members, kernels/device/kernel.h) to the memory
-// of the member that this block computes.
+// Translates an address in the memory of member 0 (MemberLayout, kernels/device/kernel.h) to the
+// memory of the member that this block computes.
 template <typename T>
 __device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
   return cuda::of_member(pointer, call.operands.members.stride);

@@ -44,13 +44,13 @@ __global__ void add_transposed_tiles(const float* pieces, int splits, std::int64
 }  // namespace
 
 void add_transposed(const float* pieces, int splits, std::int64_t rows, std::int64_t columns, float* sums,
-                    Stream stream, Members members) {
+                    Stream stream, MemberLayout members) {
   const dim3 grid(unsigned(cuda::ceil_div(rows, 32)), unsigned(cuda::ceil_div(columns, 32)));
   cuda::launch(add_transposed_tiles, grid, 256, stream, members, pieces, splits, rows, columns, sums);
 }
 
 void transpose_filters(const void* filters, void* to, int k, int taps, int c, std::size_t element_bytes,
-                       Stream stream, Members members) {
+                       Stream stream, MemberLayout members) {
   const int column_tiles = int(cuda::ceil_div(c, 32));
   const dim3 grid(unsigned(column_tiles * taps), unsigned(cuda::ceil_div(k, 32)));
   const auto launch = [&]<typename T>(T) {

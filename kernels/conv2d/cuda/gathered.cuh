@@ -20,7 +20,7 @@ struct GatheredCall {
   int dy_pitch;     // for backward_weights: elements of a pixel of dy, with the channels of all groups
   bool vectors;     // 16-byte copies are possible
   gemm::Epilogue epilogue;
-  Members members;
+  MemberLayout members;
 };
 void start_gathered_mma(const GatheredCall& call, cudaStream_t stream);
 void start_gathered_registers(const GatheredCall& call, cudaStream_t stream);

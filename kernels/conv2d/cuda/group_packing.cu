@@ -45,7 +45,7 @@ __global__ void unpack_elements(const __grid_constant__ Geometry g, const Packed
 
 void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
                   const float* bias, float* bias_to, std::size_t element_bytes, Stream stream,
-                  Members members) {
+                  MemberLayout members) {
   const std::int64_t elements = layout.elements(g);
   const auto start = [&]<typename T>(T) {
     cuda::launch(pack_elements<T>, cuda::resident_grid(elements), cuda::kThreads, stream, members, g, layout,
@@ -55,7 +55,7 @@ void pack_filters(const Geometry& g, const PackedFilters& layout, const void* fi
 }
 
 void unpack_gradient(const Geometry& g, const PackedFilters& layout, const float* packed, float* to,
-                     Stream stream, Members members) {
+                     Stream stream, MemberLayout members) {
   const int filters = layout.shared ? g.k / g.groups : g.k;
   const std::int64_t elements = std::int64_t{filters} * g.taps() * (g.c / g.groups);
   cuda::launch(unpack_elements, cuda::resident_grid(elements), cuda::kThreads, stream, members, g, layout,

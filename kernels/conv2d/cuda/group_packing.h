@@ -51,10 +51,10 @@ struct PackedFilters {
 // groups share filters, both are repeated for each group.
 void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
                   const float* bias, float* bias_to, std::size_t element_bytes, Stream stream,
-                  Members members);
+                  MemberLayout members);
 // Copies the gradient of the filters from `packed`, [K][taps][inner], to `to`. If groups share
 // filters, adds up the gradients of the groups.
 void unpack_gradient(const Geometry& g, const PackedFilters& layout, const float* packed, float* to,
-                     Stream stream, Members members);
+                     Stream stream, MemberLayout members);
 
 }  // namespace convoy::kernels::conv

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kChannels* kSlices)
 }  // namespace
 
 void finish_norm_sums(const float* slots, int count, int channels, int pixels, const InputNorm& norm,
-                      const StepControl* control, cudaStream_t stream, Members members) {
+                      const StepControl* control, cudaStream_t stream, MemberLayout members) {
   const int blocks = (channels + kChannels - 1) / kChannels;
   cuda::launch(finish, unsigned(blocks), dim3(kChannels, kSlices), Stream(stream), members, slots, count,
                channels, pixels, norm, control);

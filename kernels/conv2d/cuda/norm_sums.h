@@ -12,6 +12,6 @@ namespace convoy::kernels::conv {
 // (Conv2dProblem::input_norm), and sums of g times the norm's input. `pixels` is the number of
 // pixels of an image.
 void finish_norm_sums(const float* slots, int count, int channels, int pixels, const InputNorm& norm,
-                      const StepControl* control, cudaStream_t stream, Members members);
+                      const StepControl* control, cudaStream_t stream, MemberLayout members);
 
 }  // namespace convoy::kernels::conv

@@ -216,7 +216,7 @@ SpaceToDepth space_to_depth_of(const Task& task, int depth) {
 }
 
 void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream,
-                 Members members) {
+                 MemberLayout members) {
   const auto start = [&]<typename T>(T) {
     const Geometry& g = task.geometry;
     const FoldGrid grid = fold_grid<T>(g, fold);
@@ -230,7 +230,7 @@ void fold_images(const Task& task, const SpaceToDepth& fold, const void* images,
 }
 
 void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream,
-                  Members members) {
+                  MemberLayout members) {
   const auto start = [&]<typename T>(T) {
     const int elements = int(fold.filter_elements(task.geometry));
     cuda::launch(fold_taps<T>, cuda::resident_grid(elements), cuda::kThreads, stream, members, task.geometry,
@@ -241,7 +241,7 @@ void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filter
 }
 
 void unfold_gradient(const Task& task, const SpaceToDepth& fold, const float* folded, float* to,
-                     Stream stream, Members members) {
+                     Stream stream, MemberLayout members) {
   const int elements = int(fold.filter_elements(task.geometry));
   cuda::launch(unfold_taps, cuda::resident_grid(elements), cuda::kThreads, stream, members, task.geometry,
                fold, table_of(task.geometry, fold), folded, to, elements);

@@ -42,11 +42,11 @@ bool suits_space_to_depth(const Task& task);
 SpaceToDepth space_to_depth_of(const Task& task, int depth);
 
 void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream,
-                 Members members);
+                 MemberLayout members);
 void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream,
-                  Members members);
+                  MemberLayout members);
 // Computes the f32 gradient of the filters from the gradient of the folded filters.
 void unfold_gradient(const Task& task, const SpaceToDepth& fold, const float* folded, float* to,
-                     Stream stream, Members members);
+                     Stream stream, MemberLayout members);
 
 }  // namespace convoy::kernels::conv

@@ -107,7 +107,7 @@ MemberMap filters_map(const MapMaker& maps, DType type, const void* filters, std
 
 // Returns the arguments of one kernel launch, which computes one View (views.cuh).
 Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
-                      const Workspace& workspace, const MapMaker& maps) {
+                      const Im2colWorkspace& workspace, const MapMaker& maps) {
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
   const View view = seen_by(tile, whole);
   const Geometry& g = task.geometry;
@@ -143,16 +143,16 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
       call.gradient = out, call.taps = int(taps), call.channels = int(c);
       return call;
     }
-    call.placement.blocks = call.window.blocks;
+    call.target.blocks = call.window.blocks;
     if (gradient_is_transposed(task, call.tile)) {
       call.c = maps.tiled(DType::f32, workspace.partial, {g.k, c, taps, splits},
                           {g.k, c * g.k, taps * c * g.k}, {32, 64, 1, 1});
-      call.placement.kind = Placement::Kind::transposed_filters;
+      call.target.kind = StoreTarget::Kind::transposed_filters;
       return call;
     }
     call.c =
         maps.tiled(DType::f32, out, {c, taps, g.k, splits}, {c, taps * c, g.k * taps * c}, {32, 1, 64, 1});
-    call.placement.kind = Placement::Kind::filters;
+    call.target.kind = StoreTarget::Kind::filters;
     return call;
   }
   // If n is contiguous, a row in shared memory has room for 64 channels, even if TMA's box has only
@@ -182,12 +182,12 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   if (masks(task, splits)) call.mask = static_cast<const std::uint8_t*>(b.x);
   if (sums(task, splits) || norms(task, splits)) {
     call.sum_slots = workspace.slots;
-    call.placement.control = b.control;
-    call.placement.sample_rows = view.map.down * view.map.across;
+    call.target.control = b.control;
+    call.target.sample_rows = view.map.down * view.map.across;
   }
-  call.placement.across = call.window.across;
-  call.placement.positions = call.window.positions;
-  call.placement.gap = gemm::gap_of(tile);
+  call.target.across = call.window.across;
+  call.target.positions = call.window.positions;
+  call.target.gap = gemm::gap_of(tile);
   call.plain = static_cast<std::uint8_t*>(b.out);
   if (norms(task, splits)) call.mask = b.norm.mask;
   const void* const operands[] = {b.norm.x, b.norm.dy2};
@@ -209,13 +209,13 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   out.down = view.map.down, out.across = view.map.across;
   out.pixels = 64, out.channels = int(box);
   call.c = maps.im2col(out);
-  call.placement.kind = Placement::Kind::positions;
+  call.target.kind = StoreTarget::Kind::positions;
   return call;
 }
 
-// Sets `bytes` bytes to zero in the memory of each member (Members, kernels/device/kernel.h).
+// Sets `bytes` bytes to zero in the memory of each member (MemberLayout, kernels/device/kernel.h).
 // `data` is the address in the memory of member 0.
-void clear(void* data, std::size_t bytes, cudaStream_t stream, Members members) {
+void clear(void* data, std::size_t bytes, cudaStream_t stream, MemberLayout members) {
   constexpr std::ptrdiff_t kMostPitch = (std::ptrdiff_t{1} << 31) - 1;
   if (members.count > 1 && members.stride <= kMostPitch) {
     CONVOY_CUDA(
@@ -242,7 +242,7 @@ Sm90Start start_of(const Task& task, int tile, int splits) {
 Launch bind_windows(const Task& task, const Plan& plan_of_one, const Buffers& b) {
   const Plan plan = plan_for_members(task, plan_of_one, b.members.count);
   const Geometry& g = task.geometry;
-  const Workspace workspace = carve(task, plan.engine, tile_of(plan), plan.product.splits, b.workspace);
+  const Im2colWorkspace workspace = carve(task, plan.engine, tile_of(plan), plan.product.splits, b.workspace);
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
   const bool rearranged = rearranges_filters(task, tile_of(plan)),
              turns = !rearranged && transposes(task, tile_of(plan));

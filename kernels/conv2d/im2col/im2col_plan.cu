@@ -150,7 +150,7 @@ bool repeats_bias(const Task& task) {
 
 bool masks(const Task& task, int splits) { return task.input_relu && splits == 1 && !strided(task); }
 
-Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base) {
+Im2colWorkspace carve(const Task& task, Engine engine, int tile, int splits, void* base) {
   gemm::Carver carver(base);
   const Geometry& g = task.geometry;
   const View view = views_of(task, engine).front();
@@ -158,7 +158,7 @@ Workspace carve(const Task& task, Engine engine, int tile, int splits, void* bas
   const std::size_t type = bytes_of(task.type());
   const bool folds = engine == Engine::folded, weights = task.direction == Direction::backward_weights;
   const SpaceToDepth fold = folds ? space_to_depth_of(task, depth_of(task)) : SpaceToDepth{};
-  Workspace workspace{};
+  Im2colWorkspace workspace{};
   const bool has_partials = splits > 1 || gradient_is_transposed(task, tile);
   workspace.partial = carver.take<float>(has_partials ? std::size_t(splits) * result.m * result.n : 0);
   const bool rearranged = rearranges_filters(task, tile);
@@ -273,7 +273,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
     if (gemm::ends_in_half_box(tile_at(task, tile), task.math) && (strided(task) || task.input_relu))
       continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;
-    const gemm::Schedule whole =
+    const gemm::TileScheduler whole =
         gemm::sm90_schedule(padded_product(task, views.front(), tile), tile_at(task, tile), 1);
     const int workers = gemm::device_facts().multiprocessors;
     std::vector<std::pair<double, Plan>> own;

@@ -65,7 +65,7 @@ struct Result {
 };
 Result result_of(const Task& task, const View& view, int tile);
 
-struct Workspace {
+struct Im2colWorkspace {
   // `partial` has the partial results of the splits of k, `gradient` the gradient of rearranged
   // filters, and `slots` the column sums of the blocks.
   float *partial, *gradient;
@@ -74,15 +74,16 @@ struct Workspace {
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };
-Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base);
+Im2colWorkspace carve(const Task& task, Engine engine, int tile, int splits, void* base);
 
 bool suits_tma(const Task& task, Engine engine);
 // Returns the best plans for each tile shape, sorted by expected time. The time includes the
 // separate pass that a plan needs if it does not fuse the extra work.
 std::vector<Plan> window_candidates(const Task& task, Engine engine);
-// Returns the plan by which one launch computes several members (Members, kernels/device/kernel.h),
-// given the plan for one member. The result is another plan only if that plan gives the same bits,
-// needs no more workspace, and is expected to be clearly faster for the images of all members.
+// Returns the plan by which one launch computes several members (MemberLayout,
+// kernels/device/kernel.h), given the plan for one member. The result is another plan only if that
+// plan gives the same bits, needs no more workspace, and is expected to be clearly faster for the
+// images of all members.
 Plan plan_for_members(const Task& task, const Plan& plan, int members);
 
 }  // namespace convoy::kernels::conv

@@ -76,7 +76,7 @@ struct FilterTaps {
 };
 
 // Says where TMA stores a box (64 rows by 128 bytes) of a tile.
-struct Placement {
+struct StoreTarget {
   enum class Kind : int {
     matrix,     // rows of a plain matrix; each split of k has a separate matrix
     positions,  // for backward_data: every step-th pixel of an NHWC tensor
@@ -98,13 +98,13 @@ struct Placement {
 
 struct Sm90ConvCall {
   int tile, blocks;
-  gemm::Schedule schedule;
+  gemm::TileScheduler schedule;
   MemberMap images, other, c;  // other: the filters, or dy in backward_weights
   MemberMap half;              // for transposed_filters: dy in boxes of half the width
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
-  Placement placement;
+  StoreTarget target;
   int left_out_bytes;  // of a stage's filters: those of columns beyond n
   int m, n;
   const float* bias;
@@ -117,7 +117,7 @@ struct Sm90ConvCall {
   // [splits][m filters][taps][channels].
   float* gradient;
   int taps, channels;  // the extents of `gradient`
-  Members members;
+  MemberLayout members;
 };
 
 // Returns whether a tile of kSm90Tiles has a kernel. `weights` says whether the direction is

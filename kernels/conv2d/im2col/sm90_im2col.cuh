@@ -1,5 +1,5 @@
 // Device code of the im2col engine for the wgmma kernels: loaders, which read operands, and
-// placements, which say where results are stored. sm_90a only.
+// store targets, which say where results are stored. sm_90a only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_call.h"
@@ -9,23 +9,23 @@
 namespace convoy::kernels::conv {
 
 // Returns how many of `m` rows belong to valid samples; other rows do not count in column sums.
-// `offset` is the distance in bytes from the memory of member 0 to that of the member (Members,
-// kernels/device/kernel.h) that the block computes.
-__device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t offset) {
-  return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
+// `offset` is the distance in bytes from the memory of member 0 to that of the member
+// (MemberLayout, kernels/device/kernel.h) that the block computes.
+__device__ inline int valid_rows(const StoreTarget& target, int m, std::ptrdiff_t offset) {
+  return min(m, cuda::moved(target.control, offset)->valid * target.sample_rows);
 }
 
 template <class Config>
-struct Sm90Placement : Placement {
+struct Sm90StoreTarget : StoreTarget {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
-    if (kind == Placement::Kind::matrix) {
+    if (kind == StoreTarget::Kind::matrix) {
       sm90::store_3d(c, from, column, row, split);
-    } else if (kind == Placement::Kind::positions) {
+    } else if (kind == StoreTarget::Kind::positions) {
       const Position at = position_of(row, positions, across);
       sm90::store_im2col(c, from, column, at.j, at.i, at.n);
     } else {
-      const bool filters_in_columns = kind == Placement::Kind::transposed_filters;
+      const bool filters_in_columns = kind == StoreTarget::Kind::transposed_filters;
       constexpr std::uint32_t kBlock = Config::b_width;  // channels
       const std::uint32_t at = std::uint32_t(filters_in_columns ? row : column), tap = blocks(at / kBlock);
       const int channel = int((at / kBlock - tap * blocks.divisor) * kBlock + at % kBlock);
@@ -38,10 +38,10 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// The placement of tiles whose taps share pixels (Sm90Tile::taps). In these tiles, gap rows follow
+// The target of tiles whose taps share pixels (Sm90Tile::taps). In these tiles, gap rows follow
 // the positions of each row of an image. Gap rows belong to no output. TMA cannot skip them when it
 // stores (it ends in an illegal instruction), so threads store the results.
-struct GapPlacement : Placement {
+struct GapStoreTarget : StoreTarget {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   // Loads a TMA box of 64 rows.
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
@@ -59,7 +59,7 @@ struct GapPlacement : Placement {
   }
 };
 template <class Config>
-using PlacementOf = std::conditional_t<(Config::k_taps > 1), GapPlacement, Sm90Placement<Config>>;
+using StoreTargetOf = std::conditional_t<(Config::k_taps > 1), GapStoreTarget, Sm90StoreTarget<Config>>;
 
 struct LoaderParameters {
   CUtensorMap images, other, half;
@@ -84,7 +84,7 @@ struct LoaderParameters {
 };
 
 // Loads pipeline stages of forward and backward_data: A is windows of the images, B is filters.
-// Divisions are slow, so only the constructor divides, once per work item (Schedule).
+// Divisions are slow, so only the constructor divides, once per work item (TileScheduler).
 template <class Config>
 class WindowLoader {
  public:
@@ -271,7 +271,7 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
     if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
       static_assert(Config::k_taps == gemm::depth_taps(gemm::kSm90Tiles[tile]));
-      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, PlacementOf<Config>>>(
+      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, StoreTargetOf<Config>>>(
           loader_parameters(call),
           {call.c.first,
            call.c.others,
@@ -284,7 +284,7 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
            call.plain,
            call.mask,
            call.sum_slots,
-           {call.placement},
+           {call.target},
            call.members.stride},
           call.schedule, call.blocks, call.members, stream);
     } else {

@@ -10,9 +10,9 @@
 
 namespace convoy::kernels::conv {
 
-// Says where the results of a tile belong in the tensor, for tiles without gap rows (GapPlacement
+// Says where the results of a tile belong in the tensor, for tiles without gap rows (GapStoreTarget
 // is for tiles with gap rows, which belong to no output).
-struct NormPlacement : conv::Placement {
+struct NormStoreTarget : conv::StoreTarget {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     sm90::load_2d(map, to, full, column, row);
@@ -24,7 +24,7 @@ template <class Config>
 class NormStore {
  public:
   using Ring = gemm::Ring<Config>;
-  using Placement = std::conditional_t<(Config::k_taps > 1), GapPlacement, NormPlacement>;
+  using Target = std::conditional_t<(Config::k_taps > 1), GapStoreTarget, NormStoreTarget>;
   struct Parameters {
     CUtensorMap g;            // [m][n], of the operands' type: bf16 or, in tf32, f32
     CUtensorMap operands[2];  // the norm's input, and dy2
@@ -34,7 +34,7 @@ class NormStore {
     const std::uint8_t* mask;  // one bit per element, one byte per 16 bytes of g
     float* sum_slots;          // one slot per consumer warpgroup: [blocks * 2][2][n]
     // Rows of samples that are not valid do not count in the sums, and their g is 0.
-    Placement placement;
+    Target target;
     std::ptrdiff_t member_stride;
     __device__ const CUtensorMap* g_map(int member) const { return sm90::map_of(g, g_of_others, member); }
     __device__ const CUtensorMap* operand_map(int i, int member) const {
@@ -67,9 +67,9 @@ class NormStore {
         ring.claim(chunks * kRowBoxes * kBoxBytes);
         for (int chunk = 0; chunk < chunks; ++chunk)
           for (int block = 0; block < kRowBoxes; ++block)
-            p.placement.load(p.operand_map(operand, member),
-                             ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes, ring.arrived(),
-                             column + (first + chunk) * kWidth, row + block * 64);
+            p.target.load(p.operand_map(operand, member),
+                          ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes, ring.arrived(),
+                          column + (first + chunk) * kWidth, row + block * 64);
         ring.position.advance();
       }
   }
@@ -78,7 +78,7 @@ class NormStore {
     for (int stage = 0; stage < 2 * kParts; ++stage, ring.position.advance()) ring.wait();
   }
 
-  // One launch may compute several trainings, its members (Members, kernels/device/kernel.h).
+  // One launch may compute several trainings, its members (MemberLayout, kernels/device/kernel.h).
   // `slot` is the number of this consumer warpgroup's slot among those of `member`.
   __device__ NormStore(const Parameters& parameters, int member, int slot, std::uint8_t* staging,
                        int consumer)
@@ -88,7 +88,7 @@ class NormStore {
         staging_(staging),
         consumer_(consumer),
         thread_(int(threadIdx.x) % 128),
-        rows_(parameters.placement.sum_rows(parameters.m, offset_)),
+        rows_(parameters.target.sum_rows(parameters.m, offset_)),
         column_sums_(moved(parameters.sum_slots), slot, parameters.n, rows_) {}
 
   // Starts loading the mask of a tile. Call it before the product, which then hides the load.
@@ -100,8 +100,8 @@ class NormStore {
         int r = row + i * 16 + thread_ / 8;
         const int c = column + chunk * kWidth + thread_ % 8 * kUnit;
         bool there = r < rows_ && c < p_.n;
-        if constexpr (Placement::has_gaps) {
-          r = p_.placement.element_row(r);
+        if constexpr (Target::has_gaps) {
+          r = p_.target.element_row(r);
           there = there && r >= 0;
         }
         mask_[chunk][i] = there ? __ldg(moved(p_.mask) + std::int64_t{r} * (p_.n / kUnit) + c / kUnit) : 0;
@@ -146,7 +146,7 @@ class NormStore {
 
  private:
   // Translates an address in the memory of member 0 to the memory of the member that this block
-  // computes (Members, kernels/device/kernel.h).
+  // computes (MemberLayout, kernels/device/kernel.h).
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -180,19 +180,19 @@ class NormStore {
       *values = g;
       const int c = column + thread_ % 8 * kUnit;
       int row_of_g = row + r;
-      if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
+      if constexpr (Target::has_gaps) row_of_g = p_.target.element_row(row_of_g);
       // Threads store boxes with gap rows, because TMA cannot skip these rows. Threads also store
       // half a box, because TMA would store the whole box and overwrite the next tile.
-      const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);
+      const bool copied = Target::has_gaps || (narrow && thread_ % 8 < 4);
       if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
         *reinterpret_cast<uint4*>(moved(p_.plain) + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
     }
-    if constexpr (!Placement::has_gaps) {
+    if constexpr (!Target::has_gaps) {
       sm90::async_proxy_fence();
       if (thread_ == 0) sm90::store_wait_read<0>();
     }
     sync();
-    if constexpr (!Placement::has_gaps) {
+    if constexpr (!Target::has_gaps) {
       if (thread_ == 0 && !narrow) {
         sm90::store_3d(p_.g_map(member_), box, column, row, 0);
         sm90::store_commit();
@@ -247,7 +247,7 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
            call.n,
            call.mask,
            static_cast<float*>(call.sum_slots),
-           {call.placement},
+           {call.target},
            call.members.stride},
           call.schedule, call.blocks, call.members, stream);
     } else {

@@ -94,7 +94,7 @@ std::size_t bias_gradient_workspace(DType type, std::int64_t rows, std::int64_t 
 }
 
 void bias_gradient(DType type, const void* dy, std::int64_t rows, std::int64_t columns, float* dbias,
-                   void* workspace, Stream stream, Members members) {
+                   void* workspace, Stream stream, MemberLayout members) {
   const Cut cut = cut_of(type, rows, columns);
   auto* partial = static_cast<float*>(workspace);
   cuda::with_packing(type, {columns}, [&](auto packing) {

@@ -11,6 +11,6 @@ namespace convoy::kernels::gemm {
 
 std::size_t bias_gradient_workspace(DType type, std::int64_t rows, std::int64_t columns);
 void bias_gradient(DType type, const void* dy, std::int64_t rows, std::int64_t columns, float* dbias,
-                   void* workspace, Stream stream, Members members);
+                   void* workspace, Stream stream, MemberLayout members);
 
 }  // namespace convoy::kernels::gemm

@@ -25,7 +25,7 @@ struct Epilogue {
   __device__ void each_pointer(Visit visit) {
     visit(c, bias, mask, partial);
   }
-  // Returns the element of C for a sum. The pointers may be those of member 0 (Members,
+  // Returns the element of C for a sum. The pointers may be those of member 0 (MemberLayout,
   // kernels/device/kernel.h). Then `offset` is the distance in bytes from that member's memory to
   // the memory of the block's member.
   __device__ float finish(float value, std::int64_t row, std::int64_t column,

@@ -178,7 +178,7 @@ __global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch
 }  // namespace
 
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
-                  std::int64_t pitch, cudaStream_t stream, Members members) {
+                  std::int64_t pitch, cudaStream_t stream, MemberLayout members) {
   const std::int64_t quads = m * (pitch / 4);
   const auto launch = [&]<int slices>(std::integral_constant<int, slices>) {
     const std::int64_t blocks =
@@ -197,23 +197,23 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
 std::size_t slot_elements(std::int64_t n, int slots) { return std::size_t(slots) * 2 * std::size_t(n); }
 
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,
-                 Members members) {
+                 MemberLayout members) {
   cuda::launch(sum_columns_kernel, kSumSlots, dim3(32, 8), Stream(stream), members, epilogue, m, n, slots);
 }
 
 template <typename Slot>
 void sum_slots(const Slot* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
-               Members members, int joined) {
+               MemberLayout members, int joined) {
   cuda::launch(joined > 1 ? sum_slots_kernel<Slot, true> : sum_slots_kernel<Slot, false>,
                unsigned(ceil_div(2 * n, 32)), dim3(32, 32), Stream(stream), members, slots, count, 2 * n,
                joined, sums);
 }
-template void sum_slots(const float*, int, std::int64_t, double*, cudaStream_t, Members, int);
-template void sum_slots(const double*, int, std::int64_t, double*, cudaStream_t, Members, int);
+template void sum_slots(const float*, int, std::int64_t, double*, cudaStream_t, MemberLayout, int);
+template void sum_slots(const double*, int, std::int64_t, double*, cudaStream_t, MemberLayout, int);
 
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream,
-            Members members) {
+            MemberLayout members) {
   if (element_bytes == 2 && !transpose && out_pitch % 8 == 0) {
     const std::int64_t blocks =
         std::min<std::int64_t>(ceil_div(out_rows * out_pitch / 8, 256), kReferenceGpu.multiprocessors * 16);

@@ -231,7 +231,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
 // Starts the kernel of a tile shape on two operands.
 template <class C, class OperandA, class OperandB>
 void start_mma_sync(const OperandA& a, const OperandB& b, std::int64_t k, const TileOrder& order,
-                    const Epilogue& epilogue, cudaStream_t stream, Members members) {
+                    const Epilogue& epilogue, cudaStream_t stream, MemberLayout members) {
   using T = typename C::T;
   constexpr int kBytes = C::stages * int(sizeof(T)) *
                          (Side<T, OperandA::k_contiguous, C::rows>::elements +

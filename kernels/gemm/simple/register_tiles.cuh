@@ -247,7 +247,7 @@ using RegisterTiles =
 template <class OperandA, class OperandB>
 void start_register_tiles(int tile, const OperandA& a, const OperandB& b, std::int64_t k,
                           const TileOrder& order, const Epilogue& epilogue, cudaStream_t stream,
-                          Members members) {
+                          MemberLayout members) {
   const auto start = [&]<class T>(T) {
     auto* kernel = register_tiles_kernel<T, OperandA, OperandB>;
     CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::shared_bytes));

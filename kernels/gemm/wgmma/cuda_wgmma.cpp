@@ -14,14 +14,14 @@
 
 namespace convoy::kernels::gemm {
 
-Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits) {
+TileScheduler sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits) {
   const auto depth = std::int64_t(depth_bytes(tile) / problem.element_bytes()) * depth_taps(tile);
   return {int(ceil_div(problem.m, std::int64_t{tile.rows} * tile.cluster)),
           int(ceil_div(problem.n, tile.columns)), int(ceil_div(problem.k, depth)), splits, 16 / tile.cluster};
 }
 
-double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
-                   double bytes, bool has_partials) {
+double with_memory(const Problem& problem, const Sm90Tile& tile, const TileScheduler& schedule,
+                   double compute, double bytes, bool has_partials) {
   const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
   const double again = double(schedule.n_tiles() - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
   const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kCopyBytes;
@@ -30,9 +30,9 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
 }
 
 // A pipeline stage takes the time of its products or, in small tiles, of its transfer from L2. A
-// work item (Schedule) takes the time of all its stages. with_memory() combines the time of all
-// work items with that of the memory traffic. The constants are fitted to 8,400 timings on an H200
-// (docs/results/training.md).
+// work item (TileScheduler) takes the time of all its stages. with_memory() combines the time of
+// all work items with that of the memory traffic. The constants are fitted to 8,400 timings on an
+// H200 (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
   // For each tile: measured cycles of a stage's products, per 32 elements of the tile.
@@ -40,7 +40,7 @@ double sm90_expected_time(const Problem& problem, int tile_index, int splits, do
                                   1.13, 0.94, 0.96, 1.03, 0.96, 1.4, 1.0, 1.0,  1.2,  1.1};
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
   const Sm90Tile& tile = kSm90Tiles[tile_index];
-  const Schedule schedule = sm90_schedule(problem, tile, splits);
+  const TileScheduler schedule = sm90_schedule(problem, tile, splits);
   const double workers = double(device_facts().multiprocessors / tile.cluster);
   const double waves = std::ceil(double(schedule.work_items()) / workers);
   const double area = double(tile.rows) * tile.columns;
@@ -138,7 +138,7 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   std::vector<Scored> scored;
   for (int tile = 0; tile < kTiles; ++tile) {
     if (!suits_products(kSm90Tiles[tile])) continue;
-    const Schedule whole = sm90_schedule(problem, kSm90Tiles[tile], 1);
+    const TileScheduler whole = sm90_schedule(problem, kSm90Tiles[tile], 1);
     const int workers = device_facts().multiprocessors / kSm90Tiles[tile].cluster;
     std::vector<Scored> own;
     for (int splits = 1; splits <= std::min(whole.k_blocks(), 4 * workers); ++splits) {
@@ -221,7 +221,7 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
   const Sm90Launch launch = launcher_of(problem, a.mn_major, b.mn_major, call.sum_slots != nullptr);
   return [=, held = maps.held()](Stream on) {
     const cudaStream_t stream = on.get();
-    const Members members = buffers.members;
+    const MemberLayout members = buffers.members;
     const auto pack = [&](const Operand& operand, const void* from, std::int64_t pitch, void* to) {
       if (operand.repacked)
         repack(from, pitch, operand.transposed, to, operand.pitch, operand.rows, operand.columns,

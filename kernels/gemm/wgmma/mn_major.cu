@@ -15,7 +15,7 @@ namespace convoy::kernels::gemm {
 double mn_major_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
                               bool has_partials) {
   const Sm90Tile& tile = kMnMajorTiles[tile_index];
-  const Schedule schedule = sm90_schedule(problem, tile, splits);
+  const TileScheduler schedule = sm90_schedule(problem, tile, splits);
   const double waves = std::ceil(double(schedule.work_items()) / double(device_facts().multiprocessors));
   const double x = std::max(tile.rows, tile.columns), y = std::min(tile.rows, tile.columns);
   const double stage = 1.1 * (2 * x + 3 * y + x * y / 64) + 60;
@@ -31,7 +31,7 @@ std::vector<Plan> mn_major_candidates(const Problem& problem) {
   std::vector<Scored> scored;
   const int workers = device_facts().multiprocessors;
   for (int tile = 0; tile < int(std::size(kMnMajorTiles)); ++tile) {
-    const Schedule whole = sm90_schedule(problem, kMnMajorTiles[tile], 1);
+    const TileScheduler whole = sm90_schedule(problem, kMnMajorTiles[tile], 1);
     std::vector<Scored> own;
     for (int splits = 1; splits <= std::min(whole.k_blocks(), 4 * workers); ++splits) {
       if (splits > 1 && (whole.work_items() * splits > 8 * workers || whole.k_blocks() / splits < 4)) break;

@@ -159,7 +159,7 @@ struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> 
 };
 
 // Loads pipeline stages of two plain matrices. A loader loads all stages of one work item
-// (Schedule).
+// (TileScheduler).
 template <class Config>
 class MatrixLoader {
  public:
@@ -298,8 +298,9 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
 }
 
 // Calls work(member, block, blocks) for each share of work of this block. A share is what one block
-// would compute in a launch for a single member (Members, kernels/device/kernel.h). So the sums of
-// a member are added in the same order in every launch. With clusters, "block" means a cluster.
+// would compute in a launch for a single member (MemberLayout, kernels/device/kernel.h). So the
+// sums of a member are added in the same order in every launch. With clusters, "block" means a
+// cluster.
 template <bool several, class Work>
 __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const Work& work) {
   const int first = int(blockIdx.x) / cluster, step = int(gridDim.x) / cluster;
@@ -314,7 +315,7 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
   }
 }
 
-// Multiplies the work items of one member or, with `several`, of several members (Members,
+// Multiplies the work items of one member or, with `several`, of several members (MemberLayout,
 // kernels/device/kernel.h). The kernel for one member lacks the code that moves pointers to another
 // member's memory, because fetching that code makes a short step 3 % longer.
 template <class Config, class Loader, class Store, bool several>
@@ -322,7 +323,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
                                                             typename Loader::Parameters loader,
                                                             const __grid_constant__
                                                             typename Store::Parameters store,
-                                                            const Schedule schedule, const Shares shares) {
+                                                            const TileScheduler schedule,
+                                                            const Shares shares) {
   // Shared memory holds, in this order, the stages of `ring`, those of `taps`, the staged boxes of
   // C, and the barriers.
   extern __shared__ std::uint8_t unaligned[];
@@ -369,7 +371,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     if (threadIdx.x == 0)
       for_each_share<several>(Config::cluster, shares, [&](int member, int first, int stride) {
         for (int index = first; index < work_items; index += stride) {
-          const Schedule::WorkItem item = schedule.at(index);
+          const TileScheduler::WorkItem item = schedule.at(index);
           const int m_tile = item.m_tile * Config::cluster + int(rank);
           Loader item_loader(loader, member, m_tile, item.n_tile, item.k_begin, rank);
           for (int k = item.k_begin; k < item.k_end; ++k) {
@@ -412,7 +414,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
                    staging + consumer * 2 * Config::staging_bytes, consumer);
       Accumulators<Config> sums;
       for (int index = first; index < work_items; index += stride, turn ^= 1) {
-        const Schedule::WorkItem item = schedule.at(index);
+        const TileScheduler::WorkItem item = schedule.at(index);
         if (Config::ping_pong) {
           // Skip the stages of the other consumer warpgroup's work item.
           if (turn != consumer) {

@@ -41,10 +41,10 @@ void start_early(Kernel* kernel, dim3 grid, int cluster, cudaStream_t stream, co
 }
 
 // Starts the kernel of one tile shape. `blocks` is the number of blocks that compute one member
-// (Members, kernels/device/kernel.h).
+// (MemberLayout, kernels/device/kernel.h).
 template <class Config, class Loader, class Store>
 void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
-                 const Schedule& schedule, int blocks, Members members, cudaStream_t stream) {
+                 const TileScheduler& schedule, int blocks, MemberLayout members, cudaStream_t stream) {
   const int clusters = blocks / Config::cluster;
   const Shares shares{clusters, members.count, schedule.work_items() % std::max(clusters, 1)};
   const auto start = [&](auto* kernel, int started) {

@@ -87,16 +87,16 @@ constexpr bool suits_products(const Sm90Tile& tile) {
 // Deals out work items. A work item is a tile and a range of k (a split). A band is a few rows of
 // tiles, whose operands fit into L2. The order goes through a band column by column, then through
 // the next band. After the last band, it begins again with the next split of k.
-class Schedule {
+class TileScheduler {
  public:
   struct WorkItem {
     int m_tile, n_tile, split, k_begin, k_end;
   };
 
-  Schedule() = default;
+  TileScheduler() = default;
   // `m_tiles` and `band` count clusters. The blocks of a cluster compute tiles one above the other.
   // If there are no tiles, there are no work items.
-  Schedule(int m_tiles, int n_tiles, int k_blocks, int splits, int band)
+  TileScheduler(int m_tiles, int n_tiles, int k_blocks, int splits, int band)
       : m_tiles_(m_tiles),
         n_tiles_(n_tiles),
         k_blocks_(k_blocks),
@@ -137,7 +137,7 @@ class Schedule {
   int split_blocks_ = 0, longer_splits_ = 0;
 };
 
-Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
+TileScheduler sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
 // Returns the expected microseconds of a product that moves `bytes` bytes. With `has_partials`,
 // this includes another kernel that adds up partial sums. With `windows`, an operand is read
 // through an im2col map (cuda_tensor_map.h).
@@ -146,8 +146,8 @@ double sm90_expected_time(const Problem& problem, int tile, int splits, double b
 // Returns the expected microseconds of a product: the longer of its arithmetic (`compute`) and its
 // memory traffic, plus a small fraction of the shorter one, plus the time for adding up partial
 // sums.
-double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
-                   double bytes, bool has_partials);
+double with_memory(const Problem& problem, const Sm90Tile& tile, const TileScheduler& schedule,
+                   double compute, double bytes, bool has_partials);
 inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles per microsecond
 // Bytes that a copy reads and writes, per microsecond.
 inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
@@ -167,14 +167,14 @@ struct Shares {
 // The arguments of a launch.
 struct Sm90Call {
   int tile, blocks;
-  Schedule schedule;
+  TileScheduler schedule;
   MemberMap a, b, c;
   int m, n;
   float alpha;
   const float* bias;
   bool relu, bf16;
   float* sum_slots;
-  Members members;
+  MemberLayout members;
 };
 
 // Starts the kernel. Extra::sums requires k contiguous in both operands, and C in bf16.

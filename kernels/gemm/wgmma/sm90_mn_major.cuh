@@ -103,8 +103,8 @@ __device__ inline void keep(Fragments<row_blocks>& words) {
 template <class Config>
 using MnMajorSums = float[Config::row_blocks][Config::y / 2];
 
-// Multiplies one work item (Schedule). A step is one instruction and has 8 values of k. While the
-// products of a step run, x is read for later steps.
+// Multiplies one work item (TileScheduler). A step is one instruction and has 8 values of k. While
+// the products of a step run, x is read for later steps.
 template <class Config>
 __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition<Config::stages>& position,
                                          const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* ready,
@@ -167,13 +167,13 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Tar
   }
 }
 
-// Multiplies all work items (Schedule). Loader is one of the loaders of wgmma_kernel; its A is the
-// side x of the tile. Result stores the sums of each split.
+// Multiplies all work items (TileScheduler). Loader is one of the loaders of wgmma_kernel; its A is
+// the side x of the tile. Result stores the sums of each split.
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
                                                                       const __grid_constant__ Result result,
-                                                                      const Schedule schedule,
+                                                                      const TileScheduler schedule,
                                                                       std::ptrdiff_t member_stride) {
   // Shared memory holds, in this order, the stages and the barriers.
   extern __shared__ std::uint8_t unaligned[];
@@ -197,10 +197,10 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
-  const auto x_tile = [](const Schedule::WorkItem& item) {
+  const auto x_tile = [](const TileScheduler::WorkItem& item) {
     return Config::x_is_n ? item.n_tile : item.m_tile;
   };
-  const auto y_tile = [](const Schedule::WorkItem& item) {
+  const auto y_tile = [](const TileScheduler::WorkItem& item) {
     return Config::x_is_n ? item.m_tile : item.n_tile;
   };
   RingPosition<Config::stages> position;
@@ -209,7 +209,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     if (threadIdx.x == 0) {
       // Producer: wait until a stage is free, then issue its loads.
       for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
-        const Schedule::WorkItem item = schedule.at(index);
+        const TileScheduler::WorkItem item = schedule.at(index);
         Loader item_loader(loader, int(blockIdx.z), x_tile(item), y_tile(item), item.k_begin);
 #pragma unroll 1
         for (int k = item.k_begin; k < item.k_end; ++k, position.advance()) {
@@ -223,7 +223,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
       // Transposing warps: wait for a stage, transpose its y in place, tell the consumers that it
       // is ready.
       for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
-        const Schedule::WorkItem item = schedule.at(index);
+        const TileScheduler::WorkItem item = schedule.at(index);
         for (int k = item.k_begin; k < item.k_end; ++k, position.advance()) {
           sm90::barrier_wait(full + position.stage, position.parity);
           std::uint8_t* y = ring + position.stage * Config::stage_bytes + Config::x_bytes;
@@ -244,7 +244,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
   const int from = first_x / 32 * Config::box_bytes + lane % 4 * 256 +
                    ((first_x % 32 / 4 ^ lane % 4 * 2) << 4) + first_x % 4 * 4;
   for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
-    const Schedule::WorkItem item = schedule.at(index);
+    const TileScheduler::WorkItem item = schedule.at(index);
     MnMajorSums<Config> sums;
     multiply_mn_major<Config>(sums, position, ring, full, ready, empty, from, item.k_end - item.k_begin,
                               lane);
@@ -257,8 +257,8 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
 
 // Starts the kernel of one tile shape.
 template <class Config, class Loader, class Result>
-void start_mn_major(const typename Loader::Parameters& loader, const Result& result, const Schedule& schedule,
-                    int blocks, Members members, cudaStream_t stream) {
+void start_mn_major(const typename Loader::Parameters& loader, const Result& result,
+                    const TileScheduler& schedule, int blocks, MemberLayout members, cudaStream_t stream) {
   start_early<Config::threads, Config::shared_bytes>(mn_major_kernel<Config, Loader, Result>,
                                                      dim3(unsigned(blocks), 1, unsigned(members.count)), 1,
                                                      stream, loader, result, schedule, members.stride);

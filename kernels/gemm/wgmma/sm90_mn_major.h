@@ -71,10 +71,10 @@ struct MatrixResult {
 
 struct MnMajorCall {
   int tile, blocks;
-  Schedule schedule;
+  TileScheduler schedule;
   MemberMap a, b;
   MatrixResult result;
-  Members members;
+  MemberLayout members;
 };
 void sm90_launch_mn_major(const MnMajorCall& call, cudaStream_t stream);
 

@@ -14,21 +14,21 @@
 
 namespace convoy::kernels::gemm {
 
-// Says where a staged box of a plain matrix belongs in C. Convolutions have other placements.
-struct MatrixPlacement {
+// Says where a staged box of a plain matrix belongs in C. Convolutions have other store targets.
+struct MatrixStoreTarget {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
   // Returns how many of `m` rows count in column sums: all of them.
   __device__ int sum_rows(int m, std::ptrdiff_t) const { return m; }
   // True if the tile has gap rows, which belong to no output. TMA would store these rows, so
-  // threads store the box instead. The placement then also has `gap`, the number of rows of a gap,
+  // threads store the box instead. The target then also has `gap`, the number of rows of a gap,
   // first_gap(row), the distance from a row to the start of its line's gap (zero or less inside the
   // gap), next_gap(), the distance from one gap to the next, and element_row(row).
   static constexpr bool has_gaps = false;
 };
 
-template <class Config, Extra extra, class Placement = MatrixPlacement>
+template <class Config, Extra extra, class Target = MatrixStoreTarget>
 class TileStore {
  public:
   struct Parameters {
@@ -42,11 +42,11 @@ class TileStore {
     // For Extra::mask, a mask of C's type: C is 0 wherever the mask is not above 0.
     const std::uint8_t* mask;
     void* sum_slots;  // for Extra::sums, one slot of Sum per consumer warpgroup: [blocks * 2][2][n]
-    Placement placement;
+    Target target;
     std::ptrdiff_t member_stride;
   };
 
-  // One launch may compute several trainings, its members (Members, kernels/device/kernel.h).
+  // One launch may compute several trainings, its members (MemberLayout, kernels/device/kernel.h).
   // `slot` is the number of this consumer warpgroup's slot among those of `member`.
   __device__ TileStore(const Parameters& parameters, int member, int slot, std::uint8_t* staging,
                        int consumer)
@@ -60,7 +60,7 @@ class TileStore {
         lane_(thread_ % 32),
         adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu),
         column_sums_(moved(static_cast<Sum*>(parameters.sum_slots)), slot, parameters.n,
-                     with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0) {}
+                     with_sums ? parameters.target.sum_rows(parameters.m, offset_) : 0) {}
 
   // Returns how many pipeline stages per work item this Store reads tensors from: none.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
@@ -72,7 +72,7 @@ class TileStore {
 
   __device__ void tile(Accumulators<Config>& sums, int row, int column, int split, const Ring<Config>&) {
     column_sums_.begin(column);
-    if constexpr (extra != Extra::none || Placement::has_gaps)
+    if constexpr (extra != Extra::none || Target::has_gaps)
       store_staged<Config::math == Math::bf16>(sums, row, column, split);
     else if (parameters_.bf16)
       store_staged<true>(sums, row, column, split);
@@ -103,12 +103,12 @@ class TileStore {
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
   using Sum = cuda::MomentSum<Config::element_bytes>;
   // True if threads, and not TMA, store the box.
-  static constexpr bool copied = with_mask || Placement::has_gaps;
+  static constexpr bool copied = with_mask || Target::has_gaps;
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // the words of a box's mask that one thread reads
 
   // Translates an address in the memory of member 0 to the memory of the member that this Store
-  // computes (Members, kernels/device/kernel.h).
+  // computes (MemberLayout, kernels/device/kernel.h).
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -174,7 +174,7 @@ class TileStore {
                  : stage_bf16<4>(chunk_sums, buffer, warp_, lane_);
         else
           stage_f32(chunk_sums, buffer, warp_, lane_);
-        if constexpr (with_sums && Placement::has_gaps) clear_gaps<bf16>(buffer, r, chunk);
+        if constexpr (with_sums && Target::has_gaps) clear_gaps<bf16>(buffer, r, chunk);
         if constexpr (!copied) {
           sm90::async_proxy_fence();
           if (thread_ == 0) sm90::store_wait_read<0>();
@@ -188,26 +188,26 @@ class TileStore {
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if constexpr (!copied) {
           if (thread_ == 0) {
-            parameters_.placement.store(sm90::map_of(parameters_.c, parameters_.c_of_others, member_), buffer,
-                                        c, r, split);
+            parameters_.target.store(sm90::map_of(parameters_.c, parameters_.c_of_others, member_), buffer, c,
+                                     r, split);
             sm90::store_commit();
           }
         }
         // Each warp sums 16 columns of the box. In half a box, warps 2 and 3 have no columns.
         if (with_sums && !(narrow && warp_ >= 2))
-          column_sums_.template add<true, Placement::has_gaps>(chunk, buffer, buffer, r);
+          column_sums_.template add<true, Target::has_gaps>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
   }
 
   // Returns whether C has this row. On entry, `row` counts the rows of all tiles, gap rows
-  // (Placement::has_gaps) included. If C has the row, `row` becomes its number in C.
+  // (Target::has_gaps) included. If C has the row, `row` becomes its number in C.
   __device__ bool is_in_c(int& row) const {
     if (row >= parameters_.m) return false;
-    if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
-    return !Placement::has_gaps || row >= 0;
+    if constexpr (Target::has_gaps) row = parameters_.target.element_row(row);
+    return !Target::has_gaps || row >= 0;
   }
-  // Sets gap rows (Placement::has_gaps) to zero before columns are summed. A warp clears only what
+  // Sets gap rows (Target::has_gaps) to zero before columns are summed. A warp clears only what
   // it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
@@ -217,9 +217,9 @@ class TileStore {
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
     if (Config::swapped && !bf16 && part / 8 != chunk) return;
     __syncwarp();
-    const Placement& placement = parameters_.placement;
-    for (int gap = first + placement.first_gap(row + first); gap < end; gap += placement.next_gap())
-      for (int r = max(gap, first); r < min(gap + placement.gap, end); ++r)
+    const Target& target = parameters_.target;
+    for (int gap = first + target.first_gap(row + first); gap < end; gap += target.next_gap())
+      for (int r = max(gap, first); r < min(gap + target.gap, end); ++r)
         if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 

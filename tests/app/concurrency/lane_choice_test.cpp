@@ -61,13 +61,13 @@ class MadeUpDevice final : public StepTimer {
   }
   std::vector<double> schedules(std::span<const LaneOrder> schedules, Deadline) override {
     StepLoad load = make_step_load(program_, op_ms(), resources_of(program_, 100), {1e12, 1e12});
-    SideBySide side_by_side(load.ops);
+    InterferenceModel interference(load.ops);
     for (const int a : {0, 1, 2, 3})
-      for (const int b : {0, 1, 2, 3}) side_by_side.learn(a, b, together_ms_);
+      for (const int b : {0, 1, 2, 3}) interference.learn(a, b, together_ms_);
     const LaneOrder fixed = fixed_lanes(program_, dependences_of(program_), 3);
     std::vector<double> ms;
     for (const LaneOrder& lanes : schedules)
-      ms.push_back(predict(load, side_by_side, lanes, 0.01).ms * (lanes == fixed ? 1 : factor_of_others));
+      ms.push_back(predict(load, interference, lanes, 0.01).ms * (lanes == fixed ? 1 : factor_of_others));
     measured_schedules = std::max(measured_schedules, static_cast<int>(schedules.size()));
     return ms;
   }

@@ -50,7 +50,7 @@ class LanesOnGpu : public testing::Test {
     LaneChoice choice;
     {
       const auto timer = make_step_timer(session, program);
-      choice = choose_by_measurement(program, resources, device_rates(options(kAutoLanes)),
+      choice = choose_by_measurement(program, resources, device_throughput(options(kAutoLanes)),
                                      session.programs().lanes, *timer, kAnalysisBudget);
     }
     session.tensors().reset();
@@ -125,8 +125,8 @@ TEST_F(LanesOnGpu, ConvolutionsRunSampleBySample) {
   Session session(steps, made, groups);
   prepare_timing(session);
   const Program& program = session.programs().train;
-  const StepLoad load = make_step_load(program, estimated_op_ms(program, device_rates(made)),
-                                       track_resources(program), device_rates(made));
+  const StepLoad load = make_step_load(program, estimated_op_ms(program, device_throughput(made)),
+                                       track_resources(program), device_throughput(made));
   const auto samples = make_sample_streams(session, *steps.train, load);
   EXPECT_GE(samples->convolutions(), 4);
   EXPECT_GT(samples->streams(), 1);

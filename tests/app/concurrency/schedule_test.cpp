@@ -29,14 +29,14 @@ bool runnable(const StepLoad& load, const LaneOrder& lanes) {
 
 // Returns the shortest predicted time of the step: tries all orders and all choices of lanes.
 double best_ms(const StepLoad& load, int lanes, double event_ms) {
-  const SideBySide side_by_side(load.ops);
+  const InterferenceModel interference(load.ops);
   double best = std::numeric_limits<double>::infinity();
   LaneOrder tried;
   tried.lane.assign(load.ops.size(), 0);
   std::vector<bool> done(load.ops.size(), false);
   const std::function<void(int)> extend = [&](int used) {
     if (tried.order.size() == load.ops.size()) {
-      best = std::min(best, predict(load, side_by_side, tried, event_ms).ms);
+      best = std::min(best, predict(load, interference, tried, event_ms).ms);
       return;
     }
     for (int i = 0; i < std::ssize(load.ops); ++i) {
@@ -63,10 +63,10 @@ StepLoad diamond(double blocks) {
 
 TEST(Schedule, PredictionsOfADiamond) {
   const StepLoad load = diamond(0.5);
-  const SideBySide side_by_side(load.ops);
-  EXPECT_DOUBLE_EQ(predict(load, side_by_side, one_lane(load), 0.25).ms, 7);
+  const InterferenceModel interference(load.ops);
+  EXPECT_DOUBLE_EQ(predict(load, interference, one_lane(load), 0.25).ms, 7);
   const LaneOrder two{{0, 1, 2, 3}, {0, 0, 1, 0}, {}};
-  const Prediction forked = predict(load, side_by_side, two, 0.25);
+  const PredictedSchedule forked = predict(load, interference, two, 0.25);
   // The short branch starts 0.25 ms late, but still ends before the long one.
   EXPECT_DOUBLE_EQ(forked.ms, 5);
   EXPECT_EQ(forked.forks, 1);
@@ -76,11 +76,11 @@ TEST(Schedule, PredictionsOfADiamond) {
   // branch. So the step is delayed by both waits for the other lane, which take 0.25 ms each:
   // before and after the long branch.
   const LaneOrder late{{0, 1, 2, 3}, {0, 1, 0, 0}, {}};
-  EXPECT_DOUBLE_EQ(predict(load, side_by_side, late, 0.25).ms, 1 + 0.25 + 3 + 0.25 + 1);
+  EXPECT_DOUBLE_EQ(predict(load, interference, late, 0.25).ms, 1 + 0.25 + 3 + 0.25 + 1);
   // Here the last field ({1, 2}) makes operation 2 wait for operation 1, whose result it does not
   // need.
   const LaneOrder held{{0, 1, 2, 3}, {0, 0, 1, 0}, {{1, 2}}};
-  EXPECT_DOUBLE_EQ(predict(load, side_by_side, held, 0).ms, 7);
+  EXPECT_DOUBLE_EQ(predict(load, interference, held, 0).ms, 7);
   const std::vector<Overlap> overlap = overlaps(load, forked);
   ASSERT_EQ(overlap.size(), 1u);
   EXPECT_DOUBLE_EQ(overlap[0].ms, 2);
@@ -88,15 +88,15 @@ TEST(Schedule, PredictionsOfADiamond) {
 
 TEST(Schedule, LanesThatWaitInACircleAreRefused) {
   const StepLoad load = step({op(1, 1), op(1, 1)}, {{0, 1}});
-  EXPECT_THROW(predict(load, SideBySide(load.ops), {{1, 0}, {0, 0}, {}}, 0), std::invalid_argument);
+  EXPECT_THROW(predict(load, InterferenceModel(load.ops), {{1, 0}, {0, 0}, {}}, 0), std::invalid_argument);
 }
 
 TEST(Schedule, TheListForksADiamondThatFits) {
   const StepLoad load = diamond(0.5);
-  const SideBySide side_by_side(load.ops);
-  const LaneOrder lanes = list_schedule(load, side_by_side, {4, 0.25, 1, 0});
+  const InterferenceModel interference(load.ops);
+  const LaneOrder lanes = list_schedule(load, interference, {4, 0.25, 1, 0});
   EXPECT_EQ(lanes_of(load, lanes), 2);
-  EXPECT_DOUBLE_EQ(predict(load, side_by_side, lanes, 0.25).ms, 5);
+  EXPECT_DOUBLE_EQ(predict(load, interference, lanes, 0.25).ms, 5);
   EXPECT_EQ(lanes.order, (std::vector{0, 1, 2, 3})) << "the longer branch is more urgent";
 }
 
@@ -106,17 +106,17 @@ TEST(Schedule, TheListForksADiamondThatFits) {
 // saves more than the delay of one event.
 TEST(Schedule, AForkMustGainMoreThanItCosts) {
   const StepLoad full = diamond(1);
-  EXPECT_EQ(lanes_of(full, list_schedule(full, SideBySide(full.ops), {4, 0.01, 1, 0})), 1)
+  EXPECT_EQ(lanes_of(full, list_schedule(full, InterferenceModel(full.ops), {4, 0.01, 1, 0})), 1)
       << "branches that fill the device gain nothing";
   const StepLoad load = diamond(0.5);
-  const SideBySide side_by_side(load.ops);
-  EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.2, 1, 0})), 2);
-  EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.6, 1, 0})), 1);
+  const InterferenceModel interference(load.ops);
+  EXPECT_EQ(lanes_of(load, list_schedule(load, interference, {4, 1.2, 1, 0})), 2);
+  EXPECT_EQ(lanes_of(load, list_schedule(load, interference, {4, 1.6, 1, 0})), 1);
   // Both branches together need 1.4 times the device, so they take 3.8 ms instead of 5 ms. If the
   // third option (caution) is 3, the slowdown of 40 % counts three times. The step must not fork.
   const StepLoad crowded = diamond(0.7);
-  EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 1, 0})), 2);
-  EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 3, 0})), 1);
+  EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, InterferenceModel(crowded.ops), {4, 0.1, 1, 0})), 2);
+  EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, InterferenceModel(crowded.ops), {4, 0.1, 3, 0})), 1);
 }
 
 // An operation is urgent if a path through it takes at least nine tenths of the longest path. The
@@ -149,12 +149,12 @@ TEST(Schedule, TheListComesNearTheBestOfAllSchedules) {
   double worst = 1, sum = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
     const StepLoad load = random_load(engine, kOps);
-    const SideBySide side_by_side(load.ops);
+    const InterferenceModel interference(load.ops);
     double list = std::numeric_limits<double>::infinity();
     for (const double caution : {0.0, 0.5, 1.0, 2.0})
       list =
-          std::min(list, predict(load, side_by_side,
-                                 list_schedule(load, side_by_side, {kLanes, kEventMs, caution, 0}), kEventMs)
+          std::min(list, predict(load, interference,
+                                 list_schedule(load, interference, {kLanes, kEventMs, caution, 0}), kEventMs)
                              .ms);
     const double best = best_ms(load, kLanes, kEventMs);
     EXPECT_LE(best, list + 1e-9);
@@ -170,14 +170,14 @@ TEST(Schedule, TheListObeysDependencesAndLanes) {
     StepLoad load = random_load(engine, 40);
     load.ops[5].ms = 0, load.ops[20].ms = 0;  // operations that start communications take no time
     load.ops[7].engine = Engine::copy_out, load.ops[30].engine = Engine::copy_back;
-    const SideBySide side_by_side(load.ops);
+    const InterferenceModel interference(load.ops);
     for (const int lanes : {1, 2, 5})
       for (const std::uint32_t seed : {0u, 9u}) {
-        const LaneOrder order = list_schedule(load, side_by_side, {lanes, 0.01, 1, seed});
+        const LaneOrder order = list_schedule(load, interference, {lanes, 0.01, 1, seed});
         ASSERT_TRUE(runnable(load, order));
         EXPECT_LE(lanes_of(load, order), lanes);
-        EXPECT_NO_THROW(predict(load, side_by_side, order, 0.01));
-        EXPECT_EQ(order, list_schedule(load, side_by_side, {lanes, 0.01, 1, seed}));
+        EXPECT_NO_THROW(predict(load, interference, order, 0.01));
+        EXPECT_EQ(order, list_schedule(load, interference, {lanes, 0.01, 1, seed}));
       }
   }
 }

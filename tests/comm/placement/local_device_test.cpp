@@ -27,7 +27,7 @@ TEST(LocalDevice, IsChosenByTheLocalRank) {
   }
 }
 
-DeviceUse use(const char* host, int index, const char* uuid) {
+RankDevice use(const char* host, int index, const char* uuid) {
   return {host,
           {.index = index, .name = "NVIDIA H200", .uuid = uuid, .pci = "0000:1B:00.0", .near_cores = {}}};
 }

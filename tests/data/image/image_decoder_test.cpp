@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing;
 
-Bytes cut_of(const Bytes& whole, std::int64_t width, std::int64_t channels, Window region) {
+Bytes cut_of(const Bytes& whole, std::int64_t width, std::int64_t channels, PixelRectangle region) {
   Bytes cut;
   for (std::int64_t y = region.y; y < region.y + region.height; ++y) {
     const auto row = whole.begin() + (y * width + region.x) * channels;
@@ -22,11 +22,11 @@ Bytes cut_of(const Bytes& whole, std::int64_t width, std::int64_t channels, Wind
   return cut;
 }
 
-Window random_region(std::mt19937& random, std::int32_t height, std::int32_t width) {
+PixelRectangle random_region(std::mt19937& random, std::int32_t height, std::int32_t width) {
   const auto below = [&](std::int32_t limit) {
     return static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(limit));
   };
-  Window region;
+  PixelRectangle region;
   region.height = 1 + below(height);
   region.width =
       // Draw narrow regions often, because the decoder treats them as a special case.
@@ -49,7 +49,7 @@ void expect_parts_of_the_whole(const Bytes& file, int channels, const std::vecto
     Bytes whole(static_cast<std::size_t>(height) * static_cast<std::size_t>(width * channels));
     whole_decoder.read({0, 0, width, height}, reduction, whole.data());
     for (int trial = 0; trial < trials; ++trial) {
-      const Window region = random_region(random, height, width);
+      const PixelRectangle region = random_region(random, height, width);
       const auto bytes = static_cast<std::size_t>(region.width * region.height * channels);
       Bytes cut(bytes + 16, 0xA5);
       ASSERT_EQ(decoder.open(file), shape) << name;
@@ -85,7 +85,7 @@ TEST(ImageDecoder, PngAndStoredPixelsGiveRegions) {
     expect_parts_of_the_whole(encode_png(image), channels, {1}, 20, random, "PNG");
     ImageDecoder decoder(ImageFormat::pixels, image.shape);
     for (int trial = 0; trial < 20; ++trial) {
-      const Window region = random_region(random, 37, 53);
+      const PixelRectangle region = random_region(random, 37, 53);
       Bytes cut(static_cast<std::size_t>(region.width * region.height * channels));
       EXPECT_EQ(decoder.open(image.pixels), image.shape);
       decoder.read(region, 1, cut.data());
@@ -142,8 +142,9 @@ TEST(ImageDecoder, RefusesRegionsThatTheImageDoesNotHave) {
   const Bytes file = encode_jpeg(smooth_image(9, 17, 3, 1));
   Bytes pixels(17 * 9 * 3);
   decoder.open(file);
-  for (const Window& region : {Window{0, 0, 18, 9}, Window{0, 0, 17, 10}, Window{-1, 0, 3, 3},
-                               Window{0, -1, 3, 3}, Window{0, 0, 0, 1}, Window{15, 0, 3, 1}}) {
+  for (const PixelRectangle& region :
+       {PixelRectangle{0, 0, 18, 9}, PixelRectangle{0, 0, 17, 10}, PixelRectangle{-1, 0, 3, 3},
+        PixelRectangle{0, -1, 3, 3}, PixelRectangle{0, 0, 0, 1}, PixelRectangle{15, 0, 3, 1}}) {
     EXPECT_THROW(decoder.read(region, 1, pixels.data()), std::invalid_argument);
   }
   EXPECT_THROW(decoder.read({0, 0, 10, 5}, 2, pixels.data()), std::invalid_argument);
@@ -242,7 +243,7 @@ TEST(ImageDecoder, MissingRowsAreFoundWhereTheyAreNeeded) {
     const Bytes half(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(file.size() / 2));
     ImageDecoder decoder(ImageFormat::encoded, {0, 0, 3});
     Bytes pixels(128 * 64 * 3);
-    const auto read = [&](Window region) {
+    const auto read = [&](PixelRectangle region) {
       decoder.open(half);
       decoder.read(region, 1, pixels.data());
     };
@@ -272,7 +273,7 @@ TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
   bad.erase(bad.begin() + static_cast<std::ptrdiff_t>(markers[6] + 2),
             bad.begin() + static_cast<std::ptrdiff_t>(markers[7]));
   ImageDecoder decoder(ImageFormat::encoded, {0, 0, 3});
-  const auto read = [&](const Bytes& file, Window region) {
+  const auto read = [&](const Bytes& file, PixelRectangle region) {
     Bytes pixels(static_cast<std::size_t>(region.width * region.height * 3));
     decoder.open(file);
     decoder.read(region, 1, pixels.data());
@@ -281,10 +282,10 @@ TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
   EXPECT_THROW(read(bad, {0, 0, 64, 128}), std::runtime_error);
   EXPECT_THROW(read(bad, {40, 50, 4, 4}), std::runtime_error);
   EXPECT_THROW(read(bad, {0, 40, 64, 10}), std::runtime_error);
-  const Window above{0, 0, 64, 40};
+  const PixelRectangle above{0, 0, 64, 40};
   EXPECT_EQ(read(bad, above), read(good, above));
 #if __has_include(<jpegint.h>)
-  for (const Window& region : {Window{0, 80, 64, 40}, Window{0, 40, 20, 40}})
+  for (const PixelRectangle& region : {PixelRectangle{0, 80, 64, 40}, PixelRectangle{0, 40, 20, 40}})
     EXPECT_EQ(read(bad, region), read(good, region));
 #endif
 }

@@ -192,7 +192,7 @@ TEST(JpegHuffman, ATableWithoutCodesIsRefused) {
   EXPECT_FALSE(decode(huffman, good, 0, 0, kColumns - 1)[0].empty());
 }
 
-Bytes region_of(ImageDecoder& decoder, const Bytes& file, const Window& region) {
+Bytes region_of(ImageDecoder& decoder, const Bytes& file, const PixelRectangle& region) {
   Bytes pixels(static_cast<std::size_t>(region.width * region.height * 3));
   decoder.open(file);
   decoder.read(region, 1, pixels.data());
@@ -200,15 +200,15 @@ Bytes region_of(ImageDecoder& decoder, const Bytes& file, const Window& region) 
 }
 
 // The whole image, and regions before which rows and columns are skipped.
-const std::vector<Window> kRegions{{0, 0, kWidth, kHeight}, {100, 200, 40, 56}, {0, 250, 192, 6},
-                                   {190, 0, 2, 256},        {70, 40, 9, 150},   {0, 0, 20, 256}};
+const std::vector<PixelRectangle> kRegions{{0, 0, kWidth, kHeight}, {100, 200, 40, 56}, {0, 250, 192, 6},
+                                           {190, 0, 2, 256},        {70, 40, 9, 150},   {0, 0, 20, 256}};
 
 // Skipping must understand damaged codes as decoding does. A region of a damaged file that is
 // readable as a whole must be readable and have the pixels of its part. A region of a file that is
 // cut short must be refused or have the pixels of the good file.
 TEST(JpegHuffman, DamageIsSkippedAsItIsDecoded) {
   ImageDecoder decoder(ImageFormat::encoded, {0, 0, 3});
-  const auto attempt = [&](const Bytes& file, const Window& region) {
+  const auto attempt = [&](const Bytes& file, const PixelRectangle& region) {
     try {
       return region_of(decoder, file, region);
     } catch (const std::runtime_error&) {
@@ -231,7 +231,7 @@ TEST(JpegHuffman, DamageIsSkippedAsItIsDecoded) {
       const Bytes whole = attempt(short_file ? good : bad, kRegions[0]);
       ++(whole.empty() ? refused : readable);
       if (whole.empty()) continue;
-      for (const Window& region : kRegions) {
+      for (const PixelRectangle& region : kRegions) {
         const Bytes part = attempt(bad, region);
         if (short_file && part.empty()) continue;
         Bytes expected;

@@ -81,7 +81,7 @@ TEST(Augmenter, ResizesMirrorsBlanksAndNormalises) {
       const auto parameters = draw(augmentation, stored, 3, 1, sample);
       std::vector<float> result(static_cast<std::size_t>(output.bytes()));
       augmenter.apply(image.data(), place_in_whole(parameters, stored, output, 0), result.data());
-      const Window window = parameters.window;
+      const PixelRectangle window = parameters.window;
       Resampler().resize(image.data() + (window.y * stored.width + window.x) * 3, stored,
                          resized_axis(window.height, 12, 0, 12), resized_axis(window.width, 12, 0, 12),
                          plain.data());
@@ -126,7 +126,7 @@ TEST(Augmenter, EveryLevelNormalisesWithTheSameBits) {
   }
 }
 
-Bytes cut_of(const Bytes& image, ImageShape stored, Window cut) {
+Bytes cut_of(const Bytes& image, ImageShape stored, PixelRectangle cut) {
   Bytes bytes;
   for (std::int64_t y = cut.y; y < cut.y + cut.height; ++y) {
     const auto row = image.begin() + (y * stored.width + cut.x) * stored.channels;

@@ -93,7 +93,7 @@ TEST(Draw, ResizedCropsStayInsideAndAreTorchvisions) {
   const int samples = 20000;
   double area = 0, aspect = 0, centre_x = 0, centre_y = 0, smallest = 1, largest = 0;
   for (std::int64_t i = 0; i < samples; ++i) {
-    const Window w = draw(augmentation, stored, 5, 0, i).window;
+    const PixelRectangle w = draw(augmentation, stored, 5, 0, i).window;
     ASSERT_GE(w.x, 0);
     ASSERT_GE(w.y, 0);
     ASSERT_LE(w.x + w.width, stored.width);
@@ -122,12 +122,12 @@ TEST(Draw, AnImpossibleAspectFallsBackToTheCentre) {
   Augmentation augmentation = parse_augmentation("resized-crop");
   augmentation.height = augmentation.width = 4;
   augmentation.min_area = 0.9f;  // the nearly square windows in a long strip are smaller
-  EXPECT_EQ(draw(augmentation, {10, 1000, 3}, 1, 0, 0).window, (Window{493, 0, 13, 10}));
-  EXPECT_EQ(draw(augmentation, {1000, 10, 3}, 1, 0, 0).window, (Window{0, 493, 10, 13}));
+  EXPECT_EQ(draw(augmentation, {10, 1000, 3}, 1, 0, 0).window, (PixelRectangle{493, 0, 13, 10}));
+  EXPECT_EQ(draw(augmentation, {1000, 10, 3}, 1, 0, 0).window, (PixelRectangle{0, 493, 10, 13}));
   // Only a window with the image's own aspect, 1:1.2, has all of the area. A random draw never has
   // exactly this aspect, so the fallback is used.
   augmentation.min_area = augmentation.max_area = 1;
-  EXPECT_EQ(draw(augmentation, {100, 120, 3}, 1, 0, 0).window, (Window{0, 0, 120, 100}));
+  EXPECT_EQ(draw(augmentation, {100, 120, 3}, 1, 0, 0).window, (PixelRectangle{0, 0, 120, 100}));
 }
 
 TEST(Draw, ErasesAsTorchvisionDoes) {
@@ -160,7 +160,7 @@ TEST(Draw, ResizesAndTakesTheCentreAsTorchvisionDoes) {
     augmentation.height = augmentation.width = e.crop;
     augmentation.resize_short = e.resize;
     const auto p = draw(augmentation, {e.height, e.width, 3}, 1, 0, 0);
-    EXPECT_EQ(p.window, (Window{0, 0, e.width, e.height}));
+    EXPECT_EQ(p.window, (PixelRectangle{0, 0, e.width, e.height}));
     EXPECT_EQ(p.resized_width, e.resized_width);
     EXPECT_EQ(p.resized_height, e.resized_height);
     EXPECT_EQ(p.top, std::lrint((e.resized_height - e.crop) / 2.0));
@@ -188,7 +188,7 @@ TEST(Draw, TheLeastResizeCoversTheOutput) {
           std::max<double>(1, static_cast<double>(stored.width) / static_cast<double>(stored.height)) + 0.5);
     }
   const auto p = draw(Augmentation{}, {33, 40, 1}, 1, 0, 0);
-  EXPECT_EQ(p.window, (Window{0, 0, 40, 33}));
+  EXPECT_EQ(p.window, (PixelRectangle{0, 0, 40, 33}));
   EXPECT_TRUE(p.resized_height == 33 && p.resized_width == 40 && p.top == 0 && p.left == 0 && p.flip == 0);
 }
 

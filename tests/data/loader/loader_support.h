@@ -80,7 +80,7 @@ class EncodedSet final : public ImageSet {
 };
 
 struct BatchCopy {
-  Position position;
+  BatchPosition position;
   std::int32_t capacity, valid, global_valid;
   std::int64_t first;
   std::vector<std::int32_t> labels;

@@ -48,7 +48,7 @@ TEST(Loader, AnEpochHoldsEverySampleOnceInANewOrder) {
     std::vector<std::int64_t> samples;
     for (std::int64_t step = 0; step < 7; ++step) {
       const auto batch = loader.next();
-      EXPECT_EQ(batch->position, (Position{epoch, step}));
+      EXPECT_EQ(batch->position, (BatchPosition{epoch, step}));
       EXPECT_EQ(batch->valid, step == 6 ? 2 : 8);
       samples.insert(samples.end(), batch->samples, batch->samples + batch->valid);
       for (int i = 0; i < batch->valid; ++i) EXPECT_EQ(batch->labels[i], batch->samples[i] % 7);
@@ -103,7 +103,7 @@ TEST(Loader, RanksWithoutSamplesStillGetABatch) {
     Loader loader(set, loader_options(8, rank, 5));
     loader.next();
     const BatchCopy batch(*loader.next());
-    EXPECT_EQ(batch.position, (Position{0, 1}));
+    EXPECT_EQ(batch.position, (BatchPosition{0, 1}));
     EXPECT_EQ(batch.capacity, 2);
     EXPECT_EQ(batch.valid, rank < 2 ? 1 : 0);
     EXPECT_EQ(batch.global_valid, 2);
@@ -286,7 +286,7 @@ TEST(Loader, LeasedBatchesStayAsTheyAre) {
       << "its buffer is the next in the ring: waiting would be for ever";
   first.reset();
   EXPECT_NO_THROW(first = loader.next());
-  EXPECT_EQ(first->position, (Position{0, 4}));
+  EXPECT_EQ(first->position, (BatchPosition{0, 4}));
 }
 
 TEST(Loader, AnErrorInTheBackgroundReachesNext) {

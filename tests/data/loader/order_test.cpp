@@ -82,32 +82,32 @@ TEST(Permutation, NeighboursAreSeparated) {
   EXPECT_LT(std::abs(correlation), 0.02);
 }
 
-TEST(Slices, CoverTheBatchInOrder) {
+TEST(SampleRange, CoverTheBatchInOrder) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (std::int64_t samples = 0; samples <= 30; ++samples) {
       std::int64_t next = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const Slice slice = slice_of(samples, ranks, rank);
-        EXPECT_EQ(slice.first, next);
-        EXPECT_EQ(slice.count, samples / ranks + (rank < samples % ranks ? 1 : 0));
-        next += slice.count;
+        const SampleRange range = range_of_rank(samples, ranks, rank);
+        EXPECT_EQ(range.first, next);
+        EXPECT_EQ(range.count, samples / ranks + (rank < samples % ranks ? 1 : 0));
+        next += range.count;
       }
       EXPECT_EQ(next, samples);
     }
   }
 }
 
-TEST(Slices, KeepGroupsWhole) {
+TEST(SampleRange, KeepGroupsWhole) {
   for (int ranks = 1; ranks <= 5; ++ranks) {
     for (std::int64_t samples = 0; samples <= 24; ++samples) {
       std::int64_t next = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const Slice slice = slice_of(samples, ranks, rank, 2),
-                    groups = slice_of((samples + 1) / 2, ranks, rank);
-        EXPECT_EQ(slice.first, next);
-        EXPECT_EQ(slice.first, std::min(samples, 2 * groups.first));
-        EXPECT_EQ((slice.count + 1) / 2, groups.count);
-        next += slice.count;
+        const SampleRange range = range_of_rank(samples, ranks, rank, 2),
+                          groups = range_of_rank((samples + 1) / 2, ranks, rank);
+        EXPECT_EQ(range.first, next);
+        EXPECT_EQ(range.first, std::min(samples, 2 * groups.first));
+        EXPECT_EQ((range.count + 1) / 2, groups.count);
+        next += range.count;
       }
       EXPECT_EQ(next, samples);
     }

@@ -27,7 +27,7 @@ class EncodedStore : public ::testing::Test {
     });
   }
   void edit(const std::function<void(hid_t)>& change) {
-    hdf5::Session session;
+    hdf5::LibraryLock lock;
     const hdf5::Handle file(H5Fopen(file_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
     ASSERT_TRUE(file);
     change(file.get());

@@ -78,7 +78,7 @@ void write_encoded(hid_t file) {
 
 void make(const std::filesystem::path& path, bool latest, bool unlimited, bool encoded) {
   RandomStore{.shape = kShape, .train = 4, .test = 1}.write(path);
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   const hdf5::Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access.get(), latest ? H5F_LIBVER_V110 : H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
   const hdf5::Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), H5Fclose);

@@ -20,7 +20,7 @@ class BadStore : public ::testing::Test {
 
   // Opens the store with HDF5 and passes it to `change`.
   void edit(const std::function<void(hid_t)>& change) {
-    hdf5::Session session;
+    hdf5::LibraryLock lock;
     const hdf5::Handle file(H5Fopen(file_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
     change(file.get());
   }
@@ -92,7 +92,7 @@ TEST_F(BadStore, SaysThatItIsTruncated) {
 }
 
 TEST_F(BadStore, ForeignHdf5File) {
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   hdf5::Handle(H5Fcreate(file_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose).reset();
   expect({"/train/images", "missing", "uint8", "[N, H, W, C]"});
 }
@@ -282,7 +282,7 @@ TEST_F(BadStore, VirtualDatasetsWithoutTheirSource) {
   RandomStore().write(folder_ / "source.h5");
   expect({"/test/images: a virtual dataset whose source pixels of source.h5 cannot be read"});
   {
-    hdf5::Session session;
+    hdf5::LibraryLock lock;
     const hdf5::Handle source(H5Fopen((folder_ / "source.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
     H5Lmove(source.get(), "/test/images", source.get(), "/pixels", H5P_DEFAULT, H5P_DEFAULT);
   }

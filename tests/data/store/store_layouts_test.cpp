@@ -126,7 +126,7 @@ TEST_F(Layouts, AFileSystemWithoutLocksIsNoObstacle) {
 
 TEST_F(Layouts, AFileThatIsBeingWrittenIsRefused) {
   RandomStore().write(folder_ / "store.h5");
-  hdf5::Session session;
+  hdf5::LibraryLock lock;
   const hdf5::Handle writer(H5Fopen((folder_ / "store.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
   ASSERT_TRUE(writer);
   expect_error([&] { const Store store(folder_ / "store.h5"); },

@@ -63,7 +63,7 @@ TEST(Store, ReadsOtherLayoutsOfTheSameData) {
   for (const int variant : {0, 1, 2}) {
     made.write(folder / "store.h5");
     {
-      hdf5::Session session;
+      hdf5::LibraryLock lock;
       const hdf5::Handle file(H5Fopen((folder / "store.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
       const hdf5::Handle space(H5Screate_simple(4, extents, nullptr), H5Sclose);
       const hdf5::Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);

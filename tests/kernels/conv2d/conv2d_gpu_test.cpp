@@ -280,7 +280,7 @@ void expect_members(const Task& task, const conv::Plan& plan, Random& random) {
     std::memcpy(bytes.data(), &all, sizeof all);
   }
   add("the workspace", std::int64_t(plan.workspace_bytes), DType::u8, false).compared = false;
-  const auto bind = [&](const std::vector<void*>& at, const Members& members) {
+  const auto bind = [&](const std::vector<void*>& at, const MemberLayout& members) {
     conv::Buffers buffers{.images = at[0], .weights = at[1], .dy = at[2], .out = at[5]};
     if (task.input_relu) buffers.x = at[3];
     if (task.bias && !weights) buffers.bias = static_cast<const float*>(at[4]);

@@ -145,7 +145,7 @@ class Case {
                                            part("the column sums", filled(bias_.size() * 16))};
     parts.push_back({"the workspace", {}, false});
     for (std::vector<std::byte>& bytes : parts.back().bytes) bytes = filled(plan.workspace_bytes);
-    const auto bind_members = [&](const std::vector<void*>& at, const Members& members) {
+    const auto bind_members = [&](const std::vector<void*>& at, const MemberLayout& members) {
       return bind(problem_, plan,
                   {at[0], at[1], at[2], static_cast<const float*>(at[3]), static_cast<double*>(at[4]), at[5],
                    members});

@@ -1,5 +1,5 @@
 // Tests on the host how the wgmma kernels of the GEMM divide their tiles among thread blocks
-// (Schedule), and the Divider that they use for this.
+// (TileScheduler), and the Divider that they use for this.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -38,12 +38,12 @@ TEST(Sm90Schedule, DealsOutEverythingOnce) {
         for (const int splits : {1, 2, 3, 7}) {
           if (splits > k_blocks) continue;
           for (const int band : {8, 16}) {
-            const Schedule schedule(m_tiles, n_tiles, k_blocks, splits, band);
+            const TileScheduler schedule(m_tiles, n_tiles, k_blocks, splits, band);
             ASSERT_EQ(schedule.work_items(), m_tiles * n_tiles * splits);
             std::vector<int> times(std::size_t(m_tiles * n_tiles * k_blocks));
             int former_band = 0, former_split = 0;
             for (int index = 0; index < schedule.work_items(); ++index) {
-              const Schedule::WorkItem item = schedule.at(index);
+              const TileScheduler::WorkItem item = schedule.at(index);
               ASSERT_TRUE(item.m_tile >= 0 && item.m_tile < m_tiles && item.n_tile >= 0 &&
                           item.n_tile < n_tiles && item.k_begin < item.k_end && item.k_end <= k_blocks);
               ASSERT_LE(item.k_end - item.k_begin, (k_blocks + splits - 1) / splits);
@@ -57,7 +57,7 @@ TEST(Sm90Schedule, DealsOutEverythingOnce) {
             for (const int count : times) ASSERT_EQ(count, 1);
           }
         }
-  EXPECT_EQ(Schedule(0, 4, 1, 1, 16).work_items(), 0);
+  EXPECT_EQ(TileScheduler(0, 4, 1, 1, 16).work_items(), 0);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 
 Bytes sum_of_peaks(const CostModel& cost, const Placement& placement) {
   Bytes sum = 0;
-  for (const DeviceUse& use : simulate(cost, placement).use) sum += use.peak_bytes;
+  for (const DeviceUtilisation& use : simulate(cost, placement).use) sum += use.peak_bytes;
   return sum;
 }
 

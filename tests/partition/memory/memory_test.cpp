@@ -99,7 +99,7 @@ TEST(Memory, ExactlyFittingParametersAreSpread) {
   const CostModel cost(graph, machine);
   const PartitionResult result = partition_graph(cost, quick());
   ASSERT_TRUE(result.placement) << result.reason;
-  for (const DeviceUse& use : result.simulation.use) EXPECT_LE(use.peak_bytes, 100);
+  for (const DeviceUtilisation& use : result.simulation.use) EXPECT_LE(use.peak_bytes, 100);
 }
 
 // Tries every placement of a small graph with list scheduling, to find out whether one fits, and
@@ -134,7 +134,7 @@ TEST(Memory, FindsWhatExhaustiveSearchFinds) {
     const CostModel free(graph, unlimited);
     const PartitionResult open = partition_graph(free, quick());
     Bytes peak = 0;
-    for (const DeviceUse& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
+    for (const DeviceUtilisation& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
     // 3^10 simulations would take a second for each graph.
     if (devices == 3 && graph.node_count() > 8) continue;
     const double share = 0.5 + 0.1 * static_cast<double>(seed % 5);
@@ -195,7 +195,7 @@ TEST(Memory, LimitsFallingTowardsTheFloor) {
   const Machine open = Machine::uniform(4, testing::kFastLink);
   const PartitionResult unlimited = partition_graph(CostModel(graph, open), quick());
   Bytes peak = 0;
-  for (const DeviceUse& use : unlimited.simulation.use) peak = std::max(peak, use.peak_bytes);
+  for (const DeviceUtilisation& use : unlimited.simulation.use) peak = std::max(peak, use.peak_bytes);
   const Bytes floor = graph.total_resident_bytes() / 4;
   for (int step = 0; step < 4; ++step) {
     const Bytes limit = peak - (peak - floor) * step / 10;
@@ -204,7 +204,7 @@ TEST(Memory, LimitsFallingTowardsTheFloor) {
     const PartitionResult result = partition_graph(cost, quick());
     ASSERT_TRUE(result.placement) << "step " << step << ": " << result.reason;
     const Simulation judged = simulate(cost, *result.placement);
-    for (const DeviceUse& use : judged.use) EXPECT_LE(use.peak_bytes, limit);
+    for (const DeviceUtilisation& use : judged.use) EXPECT_LE(use.peak_bytes, limit);
   }
 }
 
@@ -219,7 +219,7 @@ TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
     const TaskGraph graph = testing::random_graph(seed, shape);
     const Machine open = Machine::uniform(3, testing::kFastLink);
     Bytes peak = 0;
-    for (const DeviceUse& use : partition_graph(CostModel(graph, open), quick()).simulation.use)
+    for (const DeviceUtilisation& use : partition_graph(CostModel(graph, open), quick()).simulation.use)
       peak = std::max(peak, use.peak_bytes);
     const Bytes floor = graph.total_resident_bytes() / 3;
     const Machine machine = Machine::uniform(3, testing::kFastLink, floor + (peak - floor) / 3);
@@ -248,7 +248,7 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   const Machine open = Machine::uniform(4, testing::kFastLink);
   const PartitionResult unlimited = partition_graph(CostModel(graph, open), options);
   Bytes peak = 0;
-  for (const DeviceUse& use : unlimited.simulation.use) peak = std::max(peak, use.peak_bytes);
+  for (const DeviceUtilisation& use : unlimited.simulation.use) peak = std::max(peak, use.peak_bytes);
   const Bytes floor = unlimited.memory_floor;
   double tighter = std::numeric_limits<double>::max();
   for (const int share : {15, 25, 40, 60, 80, 100}) {

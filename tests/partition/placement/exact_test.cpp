@@ -73,7 +73,7 @@ class Everything {
     try {
       const Simulation simulation = simulate(cost_, placement_);
       Judged one{simulation.makespan, 0};
-      for (const DeviceUse& use : simulation.use) one.peak = std::max(one.peak, use.peak_bytes);
+      for (const DeviceUtilisation& use : simulation.use) one.peak = std::max(one.peak, use.peak_bytes);
       judged_.push_back(one);
     } catch (const std::runtime_error&) {  // a deadlock: devices wait for each other
     }

@@ -66,7 +66,7 @@ TEST(ScheduleMemory, ExceedsLimitsAsTheSimulationDoes) {
     const CostModel cost(graph, machine);
     const Placement begin = place_by_heft(cost, Units(graph, 3));
     Bytes peak = 0;
-    for (const DeviceUse& use : simulate(cost, begin).use) peak = std::max(peak, use.peak_bytes);
+    for (const DeviceUtilisation& use : simulate(cost, begin).use) peak = std::max(peak, use.peak_bytes);
     for (DeviceIndex device = 0; device < 3; ++device)
       machine.device(device).memory_limit = peak * (8 + static_cast<Bytes>(seed % 5)) / 8;
     ScheduleState state(cost, begin.device_of, simulate(cost, begin));

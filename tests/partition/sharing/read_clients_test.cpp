@@ -14,7 +14,7 @@ constexpr const char* kGood = R"({"memory_bytes": 2048, "clients": [
   {"name": "a", "copy_us": 1.5, "kernels": [2, 3.25], "idle_us": [4], "copy_back_us": 5, "bytes": 1024, "arrival_us": 6},
   {"name": "b", "copy_us": 0.0004, "kernels": [1, 1]}]})";
 
-std::string error_of(const std::string& text, Device device = {}) {
+std::string error_of(const std::string& text, SharedDeviceSpec device = {}) {
   try {
     Workload(parse_clients(text, "jobs.json").clients, device, "jobs.json");
   } catch (const std::runtime_error& error) {

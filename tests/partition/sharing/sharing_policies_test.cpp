@@ -112,9 +112,9 @@ TEST(SharingPolicies, JohnsonsRuleIsTheBestWithUnlimitedMemory) {
 // Returns a small workload. Over the seeds, it varies engines, memory, eviction, copies back, gaps,
 // arrivals and the number of kernels.
 Workload crowded(std::uint64_t seed, ClientIndex clients) {
-  Device device{.compute_engines = 1 + static_cast<std::int32_t>(seed % 3 == 0)};
+  SharedDeviceSpec device{.compute_engines = 1 + static_cast<std::int32_t>(seed % 3 == 0)};
   if (seed % 4 != 0) device.memory = 50'000 + static_cast<Bytes>(seed % 5) * 30'000;
-  device.eviction = seed % 2 == 0 ? Eviction::kWhole : Eviction::kPartial;
+  device.eviction = seed % 2 == 0 ? EvictionPolicy::kWhole : EvictionPolicy::kPartial;
   return random_workload(seed,
                          {.clients = clients,
                           .copy = 50,
@@ -151,7 +151,7 @@ TEST(SharingPolicies, NoScheduleIsShorterThanTheBound) {
 // Bound returns the largest of several lower bounds. In each case below, the one that the message
 // names is the largest.
 TEST(SharingPolicies, TheBoundKnowsEveryEngineAndTheMemory) {
-  const auto bound = [](const std::vector<testing::Given>& given, Device device = {}) {
+  const auto bound = [](const std::vector<testing::Given>& given, SharedDeviceSpec device = {}) {
     return Bound(workload_of(given, device)).at_start();
   };
   EXPECT_EQ(bound({{1, {9}, {}, 2}, {3, {9}, {}, 4}}), ns(1 + 18 + 2)) << "kernels";
@@ -168,7 +168,7 @@ TEST(SharingPolicies, GeneticIsWithinOnePercentOfTheBestUnderALimit) {
   const std::clock_t began = std::clock();
   Nanoseconds genetic_sum = 0, fifo_sum = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Device device{.memory = 100'000 + static_cast<Bytes>(seed % 5) * 40'000};
+    SharedDeviceSpec device{.memory = 100'000 + static_cast<Bytes>(seed % 5) * 40'000};
     const Workload workload =
         random_workload(seed, {.clients = 8, .back = seed % 2 == 0 ? 100 : 0, .kernels = 2}, device);
     const Nanoseconds best = result_of(workload, Policy::kExact).schedule.makespan;
@@ -233,7 +233,7 @@ TEST(SharingPolicies, ExactSaysThatItsTimeIsUp) {
 TEST(SharingPolicies, TenThousandClientsTakeSeconds) {
   const std::clock_t began = std::clock();
   for (const bool limited : {false, true}) {
-    Device device;
+    SharedDeviceSpec device;
     if (limited) device.memory = 200'000;
     const Workload workload = random_workload(
         1, {.clients = 10'000, .back = 50, .idle = limited ? 500 : 0, .arrival = 100, .kernels = 3}, device);

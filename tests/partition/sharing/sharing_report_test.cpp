@@ -19,24 +19,24 @@ Workload swapping() {
 
 TEST(SharingReport, TheTraceHasEveryEngineAndTheMemory) {
   const Workload workload = swapping();
-  const Schedule schedule =
+  const ClientSchedule schedule =
       simulate(workload, std::vector<ClientIndex>{0, 1, 2}, Prefetch::kOn, Detail::kAll);
   const auto trace = nlohmann::json::parse(chrome_trace(workload, schedule));
   std::map<std::string, std::set<int>> threads;
   std::set<std::string> lanes;
-  std::size_t slices = 0, samples = 0;
+  std::size_t intervals = 0, samples = 0;
   for (const auto& event : trace["traceEvents"]) {
     if (event["name"] == "thread_name") lanes.insert(event["args"]["name"]);
     if (event["ph"] == "C") {
       EXPECT_EQ(event["args"]["bytes"], schedule.memory[samples++].bytes);
     }
     if (event["ph"] != "X") continue;
-    const Slice& slice = schedule.slices[slices++];
-    EXPECT_EQ(event["ts"], static_cast<double>(slice.start) / 1e3);
-    EXPECT_EQ(event["dur"], static_cast<double>(slice.end - slice.start) / 1e3);
+    const EngineInterval& interval = schedule.intervals[intervals++];
+    EXPECT_EQ(event["ts"], static_cast<double>(interval.start) / 1e3);
+    EXPECT_EQ(event["dur"], static_cast<double>(interval.end - interval.start) / 1e3);
     threads[event["name"]].insert(event["tid"].get<int>());
   }
-  EXPECT_EQ(slices, schedule.slices.size());
+  EXPECT_EQ(intervals, schedule.intervals.size());
   EXPECT_EQ(samples, schedule.memory.size());
   EXPECT_EQ(lanes, (std::set<std::string>{"copy in", "compute 0", "compute 1", "copy back"}));
   const std::map<std::string, std::set<int>> expected = {
@@ -48,7 +48,7 @@ TEST(SharingReport, TheTraceHasEveryEngineAndTheMemory) {
 
 TEST(SharingReport, ThePageIsSelfContained) {
   const Workload workload = swapping();
-  const Schedule schedule =
+  const ClientSchedule schedule =
       simulate(workload, std::vector<ClientIndex>{0, 1, 2}, Prefetch::kOn, Detail::kAll);
   const std::string page = report_html("a <b>", {{"makespan", "1 µs"}}, workload, schedule);
   for (const char* part : {"<svg", "a &lt;b&gt;", ">copy in</text>", ">compute 0</text>", ">compute 1</text>",
@@ -65,8 +65,8 @@ TEST(SharingReport, APageOfManyClientsIsSmall) {
   const Workload workload = testing::random_workload(1, {.clients = 10'000, .back = 50}, {.memory = 200'000});
   std::vector<ClientIndex> order(workload.count());
   for (ClientIndex client = 0; client < workload.count(); ++client) order[client] = client;
-  const Schedule schedule = simulate(workload, order, Prefetch::kOn, Detail::kAll);
-  EXPECT_GT(schedule.slices.size(), 25'000u);
+  const ClientSchedule schedule = simulate(workload, order, Prefetch::kOn, Detail::kAll);
+  EXPECT_GT(schedule.intervals.size(), 25'000u);
   EXPECT_LT(report_html("many", {}, workload, schedule).size(), 400'000u);
 }
 

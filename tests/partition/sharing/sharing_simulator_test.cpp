@@ -20,14 +20,15 @@ using testing::workload_of;
 struct Case {
   const char* what;
   std::vector<Given> clients;
-  Device device;
+  SharedDeviceSpec device;
   Prefetch prefetch;
   double makespan;  // expected makespan in µs; the clients come in the given order
   Bytes swapped = 0;
 };
 
 constexpr Prefetch kOff = Prefetch::kOff, kOn = Prefetch::kOn;
-constexpr Eviction kNever = Eviction::kOff, kWhole = Eviction::kWhole, kPartial = Eviction::kPartial;
+constexpr EvictionPolicy kNever = EvictionPolicy::kOff, kWhole = EvictionPolicy::kWhole,
+                         kPartial = EvictionPolicy::kPartial;
 constexpr Bytes kNoLimit = kUnlimited;
 
 // The comment above a case gives its schedule: when each client (a, b, c) is copied, runs and is
@@ -109,10 +110,10 @@ Order as_given(const Workload& workload) {
 }
 
 TEST(SharingSimulator, EqualsSchedulesWorkedOutByHand) {
-  static_assert(kNoLimit == Device{}.memory);
+  static_assert(kNoLimit == SharedDeviceSpec{}.memory);
   for (const Case& given : cases()) {
     const Workload workload = workload_of(given.clients, given.device);
-    const Schedule schedule = simulate(workload, as_given(workload), given.prefetch);
+    const ClientSchedule schedule = simulate(workload, as_given(workload), given.prefetch);
     EXPECT_EQ(schedule.makespan, ns(given.makespan)) << given.what;
     EXPECT_EQ(schedule.swapped_bytes, given.swapped) << given.what;
   }
@@ -122,7 +123,7 @@ TEST(SharingSimulator, EqualsSchedulesWorkedOutByHand) {
 // 0, 3-6. Then a runs there again, 6-8.
 TEST(SharingSimulator, CountsTheWorkOfEveryEngine) {
   const Workload workload = workload_of({{1, {2, 2}, {1}}, {1, {10}}, {1, {3}, {}, 2}}, {2});
-  const Schedule schedule = simulate(workload, as_given(workload), Prefetch::kOn);
+  const ClientSchedule schedule = simulate(workload, as_given(workload), Prefetch::kOn);
   EXPECT_EQ(schedule.compute_busy, (std::vector<Nanoseconds>{ns(7), ns(10)}));
   EXPECT_EQ(schedule.copy_in_busy, ns(3));
   EXPECT_EQ(schedule.copy_back_busy, ns(2));
@@ -132,7 +133,7 @@ TEST(SharingSimulator, CountsTheWorkOfEveryEngine) {
 
 TEST(SharingSimulator, MemoryHasAPeakAndACurve) {
   const Workload workload = workload_of({{2, {4, 4}, {20}, 3, 8}, {1, {5}, {}, 0, 6}}, {1, 10});
-  const Schedule schedule = simulate(workload, as_given(workload), Prefetch::kOn, Detail::kAll);
+  const ClientSchedule schedule = simulate(workload, as_given(workload), Prefetch::kOn, Detail::kAll);
   EXPECT_EQ(schedule.peak_bytes, 10);
   std::vector<std::pair<Nanoseconds, Bytes>> curve;
   for (const MemorySample& sample : schedule.memory) curve.emplace_back(sample.time, sample.bytes);
@@ -164,7 +165,7 @@ Nanoseconds makespan_by_recursion(const Workload& workload, const Order& order) 
 
 TEST(SharingSimulator, AgreesWithARecursionOnSimpleClients) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    Device device;
+    SharedDeviceSpec device;
     if (seed % 2 == 0) device.memory = 100'000 + static_cast<Bytes>(seed) * 300;
     const Workload workload = testing::random_workload(
         seed, {.clients = 12, .back = seed % 3 == 0 ? 0 : 80, .arrival = seed % 5 == 0 ? 300 : 0}, device);
@@ -174,17 +175,18 @@ TEST(SharingSimulator, AgreesWithARecursionOnSimpleClients) {
   }
 }
 
-// Checks the rules that every schedule must keep, from its slices (periods of work) alone.
+// Checks the rules that every schedule must keep, from its intervals (periods of work) alone.
 class Checker {
  public:
-  Checker(const Workload& workload, const Schedule& schedule) : workload_(workload), schedule_(schedule) {}
+  Checker(const Workload& workload, const ClientSchedule& schedule)
+      : workload_(workload), schedule_(schedule) {}
 
   void check() {
     no_engine_does_two_things();
     for (ClientIndex client = 0; client < workload_.count(); ++client) one_client(client);
     memory_is_kept();
     Nanoseconds last = 0;
-    for (const Slice& slice : schedule_.slices) last = std::max(last, slice.end);
+    for (const EngineInterval& interval : schedule_.intervals) last = std::max(last, interval.end);
     EXPECT_EQ(schedule_.makespan, last);
   }
 
@@ -192,15 +194,15 @@ class Checker {
   void no_engine_does_two_things() {
     std::map<std::pair<int, int>, Nanoseconds> free;
     Nanoseconds previous = 0;
-    for (const Slice& slice : schedule_.slices) {
-      const int kind = slice.work == Work::kKernel                                  ? 0
-                       : slice.work == Work::kCopyIn || slice.work == Work::kReturn ? 1
-                                                                                    : 2;
-      Nanoseconds& until = free[{kind, slice.engine}];
-      ASSERT_GE(slice.start, until);
-      ASSERT_GE(slice.start, previous) << "slices are sorted by their start";
-      ASSERT_LT(slice.engine, workload_.device().compute_engines);
-      until = slice.end, previous = slice.start;
+    for (const EngineInterval& interval : schedule_.intervals) {
+      const int kind = interval.task == EngineTask::kKernel                                           ? 0
+                       : interval.task == EngineTask::kCopyIn || interval.task == EngineTask::kReturn ? 1
+                                                                                                      : 2;
+      Nanoseconds& until = free[{kind, interval.engine}];
+      ASSERT_GE(interval.start, until);
+      ASSERT_GE(interval.start, previous) << "intervals are sorted by their start";
+      ASSERT_LT(interval.engine, workload_.device().compute_engines);
+      until = interval.end, previous = interval.start;
     }
   }
 
@@ -209,40 +211,40 @@ class Checker {
   void one_client(ClientIndex client) {
     const Client& given = workload_.client(client);
     next_ = 0, ready_ = given.arrival, resident_ = -1, gone_ = false;
-    for (const Slice& slice : schedule_.slices) {
-      if (slice.client != client || ::testing::Test::HasFatalFailure()) continue;
+    for (const EngineInterval& interval : schedule_.intervals) {
+      if (interval.client != client || ::testing::Test::HasFatalFailure()) continue;
       ASSERT_FALSE(gone_);
-      if (slice.work == Work::kKernel)
-        kernel(slice, given);
+      if (interval.task == EngineTask::kKernel)
+        kernel(interval, given);
       else
-        copy(slice, given);
+        copy(interval, given);
     }
     EXPECT_EQ(next_, std::ssize(given.kernels));
     EXPECT_EQ(gone_, given.copy_back > 0);
   }
-  void kernel(const Slice& slice, const Client& given) {
+  void kernel(const EngineInterval& interval, const Client& given) {
     ASSERT_EQ(resident_, given.bytes) << "a kernel without its data";
-    ASSERT_GE(slice.start, ready_);
-    ASSERT_EQ(slice.kernel, next_);
-    ASSERT_EQ(slice.end - slice.start, given.kernels[next_]);
-    ready_ = slice.end + (++next_ < std::ssize(given.kernels) ? given.idle[next_ - 1] : 0);
-    kernel_end_ = slice.end;
+    ASSERT_GE(interval.start, ready_);
+    ASSERT_EQ(interval.kernel, next_);
+    ASSERT_EQ(interval.end - interval.start, given.kernels[next_]);
+    ready_ = interval.end + (++next_ < std::ssize(given.kernels) ? given.idle[next_ - 1] : 0);
+    kernel_end_ = interval.end;
   }
-  void copy(const Slice& slice, const Client& given) {
-    if (slice.work == Work::kCopyIn) {
+  void copy(const EngineInterval& interval, const Client& given) {
+    if (interval.task == EngineTask::kCopyIn) {
       ASSERT_EQ(resident_, -1);
-      ASSERT_GE(slice.start, given.arrival);
-      resident_ = slice.bytes, ready_ = slice.end;
+      ASSERT_GE(interval.start, given.arrival);
+      resident_ = interval.bytes, ready_ = interval.end;
       return;
     }
-    ASSERT_GE(slice.start, kernel_end_);
-    if (slice.work == Work::kReturn) {
-      // The eviction of a client without a copy back takes no time, so it has no slice.
-      resident_ = given.copy_back == 0 ? given.bytes : resident_ + slice.bytes;
-      ready_ = std::max(ready_, slice.end);
-    } else if (slice.work == Work::kEvict) {
+    ASSERT_GE(interval.start, kernel_end_);
+    if (interval.task == EngineTask::kReturn) {
+      // The eviction of a client without a copy back takes no time, so it has no interval.
+      resident_ = given.copy_back == 0 ? given.bytes : resident_ + interval.bytes;
+      ready_ = std::max(ready_, interval.end);
+    } else if (interval.task == EngineTask::kEvict) {
       ASSERT_LT(next_, std::ssize(given.kernels));
-      resident_ -= slice.bytes;
+      resident_ -= interval.bytes;
     } else {
       ASSERT_EQ(next_, std::ssize(given.kernels));
       gone_ = true;
@@ -258,7 +260,7 @@ class Checker {
   }
 
   const Workload& workload_;
-  const Schedule& schedule_;
+  const ClientSchedule& schedule_;
   // The members below describe the client that one_client() is checking.
   std::int32_t next_ = 0;
   Nanoseconds ready_ = 0, kernel_end_ = 0;
@@ -269,9 +271,11 @@ class Checker {
 TEST(SharingSimulator, SchedulesOfAnyClientsAreValid) {
   Bytes swapped = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    Device device{.compute_engines = 1 + static_cast<std::int32_t>(seed % 3)};
+    SharedDeviceSpec device{.compute_engines = 1 + static_cast<std::int32_t>(seed % 3)};
     device.memory = 100'000 + static_cast<Bytes>(seed % 7) * 20'000;
-    device.eviction = seed % 5 == 0 ? Eviction::kOff : seed % 2 == 0 ? Eviction::kWhole : Eviction::kPartial;
+    device.eviction = seed % 5 == 0   ? EvictionPolicy::kOff
+                      : seed % 2 == 0 ? EvictionPolicy::kWhole
+                                      : EvictionPolicy::kPartial;
     const Workload workload = testing::random_workload(seed,
                                                        {.clients = 2 + static_cast<ClientIndex>(seed % 11),
                                                         .copy = 100,
@@ -282,10 +286,10 @@ TEST(SharingSimulator, SchedulesOfAnyClientsAreValid) {
                                                         .kernels = 6},
                                                        device);
     const Prefetch prefetch = seed % 13 == 0 ? Prefetch::kOff : Prefetch::kOn;
-    const Schedule schedule = simulate(workload, as_given(workload), prefetch, Detail::kAll);
+    const ClientSchedule schedule = simulate(workload, as_given(workload), prefetch, Detail::kAll);
     Checker(workload, schedule).check();
     if (HasFatalFailure()) FAIL() << "seed " << seed;
-    ASSERT_TRUE(device.eviction != Eviction::kOff || schedule.swapped_bytes == 0) << "seed " << seed;
+    ASSERT_TRUE(device.eviction != EvictionPolicy::kOff || schedule.swapped_bytes == 0) << "seed " << seed;
     ASSERT_LE(schedule.peak_bytes, device.memory) << "seed " << seed;
     swapped += schedule.swapped_bytes;
   }

@@ -22,7 +22,7 @@ struct Given {
 
 inline Nanoseconds ns(double micros) { return static_cast<Nanoseconds>(micros * 1e3); }
 
-inline Workload workload_of(const std::vector<Given>& given, Device device = {}) {
+inline Workload workload_of(const std::vector<Given>& given, SharedDeviceSpec device = {}) {
   std::vector<Client> clients;
   for (const Given& from : given) {
     Client client{.name = std::string(1, static_cast<char>('a' + clients.size()))};
@@ -45,7 +45,7 @@ struct Mix {
 
 // Chooses each time at random from 0 to the largest of its kind. A client has 1000 bytes per µs of
 // its copy.
-inline Workload random_workload(std::uint64_t seed, const Mix& mix, Device device = {}) {
+inline Workload random_workload(std::uint64_t seed, const Mix& mix, SharedDeviceSpec device = {}) {
   Random random(seed);
   const auto draw = [&](std::int64_t most) { return most == 0 ? 0 : 1000 * random.below(most + 1); };
   std::vector<Client> clients;

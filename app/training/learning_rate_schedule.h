@@ -40,7 +40,7 @@ inline constexpr auto kChoices<Anneal> = std::to_array<Choice<Anneal>>({{"cosine
 //               last step: the rates of PyTorch's OneCycleLR in two phases (Smith & Topin,
 //               "Super-Convergence", 2018)
 // Steps after the last step have the rate of the last step.
-struct Schedule {
+struct LearningRateSchedule {
   ScheduleKind kind = ScheduleKind::constant;
   double learning_rate = 0.1;  // the highest rate
   std::int64_t total_steps = 1;

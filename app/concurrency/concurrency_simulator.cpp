@@ -1,4 +1,4 @@
-#include "app/concurrency/timeline.h"
+#include "app/concurrency/concurrency_simulator.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,18 +10,18 @@ constexpr double kNothing = 1e-9;  // a time below this is a rounding error and 
 
 }  // namespace
 
-bool Timeline::computes() const {
+bool ConcurrencySimulator::computes() const {
   return std::ranges::any_of(running_, [&](const Running& running) {
     const OpLoad& op = load_.ops[static_cast<std::size_t>(running.op)];
     return op.engine == Engine::compute && op.ms > 0;
   });
 }
 
-void Timeline::start(int op, double delay_ms) {
+void ConcurrencySimulator::start(int op, double delay_ms) {
   running_.push_back({op, delay_ms, load_.ops[static_cast<std::size_t>(op)].ms});
 }
 
-double Timeline::step(std::vector<Running>& running) const {
+double ConcurrencySimulator::step(std::vector<Running>& running) const {
   const auto computes = [&](const Running& one) {
     return one.delay <= 0 && load_.ops[static_cast<std::size_t>(one.op)].engine == Engine::compute &&
            one.left > 0;
@@ -29,7 +29,7 @@ double Timeline::step(std::vector<Running>& running) const {
   std::vector<int> together;
   for (const Running& one : running)
     if (computes(one)) together.push_back(one.op);
-  const double slowdown = 1 + caution_ * (side_by_side_.slowdown(together) - 1);
+  const double slowdown = 1 + caution_ * (interference_.slowdown(together) - 1);
   double least = std::numeric_limits<double>::infinity();
   for (const Running& one : running)
     least = std::min(least, one.delay > 0 ? one.delay : one.left * (computes(one) ? slowdown : 1));
@@ -41,7 +41,7 @@ double Timeline::step(std::vector<Running>& running) const {
   return least;
 }
 
-std::vector<int> Timeline::advance() {
+std::vector<int> ConcurrencySimulator::advance() {
   std::vector<int> ended;
   while (ended.empty() && !running_.empty()) {
     now_ += step(running_);
@@ -55,7 +55,7 @@ std::vector<int> Timeline::advance() {
   return ended;
 }
 
-double Timeline::end_ms(int more, double delay_ms) const {
+double ConcurrencySimulator::end_ms(int more, double delay_ms) const {
   std::vector<Running> running;
   for (const Running& one : running_)
     if (load_.ops[static_cast<std::size_t>(one.op)].engine == Engine::compute) running.push_back(one);

@@ -1,4 +1,4 @@
-#include "app/sharing/share.h"
+#include "app/sharing/job_scheduler.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -86,8 +86,8 @@ void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>
   }
 }
 
-Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs read_jobs,
-             comm::MpiEnvironment& environment, const StopRequest& stop)
+JobScheduler::JobScheduler(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs read_jobs,
+                           comm::MpiEnvironment& environment, const StopRequest& stop)
     : options_(options),
       multiprocessors_(multiprocessors_of(jobs)),
       read_jobs_(std::move(read_jobs)),
@@ -110,7 +110,7 @@ Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs re
   for (const JobSpec& job : jobs) add(job, per_job);
 }
 
-void Share::add(const JobSpec& spec, int threads) {
+void JobScheduler::add(const JobSpec& spec, int threads) {
   const int number =
       device_->add({spec.name, spec.priority, spec.kind == JobKind::predict, multiprocessors_of(spec) > 0},
                    spec.arrival <= seconds());
@@ -119,7 +119,7 @@ void Share::add(const JobSpec& spec, int threads) {
   reported_.push_back(false);
 }
 
-int Share::run() {
+int JobScheduler::run() {
   write_summary();
   const auto runs = [](const auto& job) { return job->status() == JobStatus::running; };
   while (!all_done() && (!stopped() || std::ranges::any_of(jobs_, runs))) {
@@ -143,7 +143,7 @@ int Share::run() {
 
 // Does the work that must go on during a calibration: obeys orders, starts jobs that have arrived,
 // and reports jobs that have ended.
-void Share::attend() {
+void JobScheduler::attend() {
   if (!stopped()) {
     read_inbox();
     start_arrived();
@@ -153,7 +153,7 @@ void Share::attend() {
 
 // Returns whether nothing is left to do. Stops the services when all jobs of other kinds have
 // ended. If all jobs are services, they run until they are stopped.
-bool Share::all_done() {
+bool JobScheduler::all_done() {
   const auto serves = [](const auto& job) { return job->spec().kind == JobKind::predict; };
   const auto busy = [&](const auto& job) { return !job->ended() && !serves(job); };
   if (std::ranges::any_of(jobs_, busy)) return false;
@@ -163,7 +163,7 @@ bool Share::all_done() {
   return std::ranges::all_of(jobs_, [](const auto& job) { return job->ended(); });
 }
 
-void Share::start_arrived() {
+void JobScheduler::start_arrived() {
   for (const auto& job : jobs_)
     if (job->status() == JobStatus::waiting && job->spec().arrival <= seconds()) {
       job->start();
@@ -173,7 +173,7 @@ void Share::start_arrived() {
 }
 
 // Obeys the orders of --add and --remove. If an order is wrong, only that order is dropped.
-void Share::read_inbox() {
+void JobScheduler::read_inbox() {
   for (const Inbox::Order& order : inbox_.orders()) {
     ++changes_;
     try {
@@ -185,12 +185,12 @@ void Share::read_inbox() {
   }
 }
 
-void Share::remove(const std::string& name) {
+void JobScheduler::remove(const std::string& name) {
   for (const auto& job : jobs_)
     if (job->spec().name == name && !job->ended()) job->stop();
 }
 
-void Share::add_jobs(const fs::path& file) {
+void JobScheduler::add_jobs(const fs::path& file) {
   std::vector<std::string> names;
   for (const auto& job : jobs_) names.push_back(job->spec().name);
   std::vector<JobSpec> specs = read_jobs_(file);
@@ -207,7 +207,7 @@ void Share::add_jobs(const fs::path& file) {
   }
 }
 
-void Share::report_ended() {
+void JobScheduler::report_ended() {
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const Job& job = *jobs_[i];
     if (!job.ended() || reported_[i]) continue;
@@ -226,7 +226,7 @@ void Share::report_ended() {
 // Calibrates (calibration.h) when all trainings that have started have finished their first step,
 // and again when more trainings have started. Meanwhile, the orders of --add and --remove are
 // obeyed. If jobs are added, start or end during a calibration, it is dropped and begins again.
-void Share::calibrate_if_due() {
+void JobScheduler::calibrate_if_due() {
   std::vector<CalibratedJob> running;
   std::size_t started = 0;
   for (const auto& job : jobs_) {
@@ -271,7 +271,7 @@ void Share::calibrate_if_due() {
 
 // Returns the seconds from the start until the end of the last training. While trainings run,
 // returns the seconds until the last step that any of them finished.
-double Share::work_seconds() const {
+double JobScheduler::work_seconds() const {
   Clock::time_point last = begin_;
   for (const auto& job : jobs_)
     if (job->spec().kind == JobKind::train)
@@ -279,7 +279,7 @@ double Share::work_seconds() const {
   return std::chrono::duration<double>(last - begin_).count();
 }
 
-void Share::write_summary() const {
+void JobScheduler::write_summary() const {
   nlohmann::json object{
       {"seconds", seconds()}, {"work_seconds", work_seconds()}, {"memory_bytes", device_->memory_bytes()}};
   if (predicted_seconds_ > 0) object["predicted_seconds"] = predicted_seconds_;

@@ -1,4 +1,4 @@
-#include "app/training/schedule.h"
+#include "app/training/learning_rate_schedule.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ double between(double from, double to, double share, Anneal anneal) {
 
 // Returns the rate of one_cycle at step `t`. As in PyTorch, the peak is at step rise * steps - 1,
 // which may lie between two steps, and the end is at step steps - 1.
-double one_cycle(const Schedule& schedule, double t, double steps) {
+double one_cycle(const LearningRateSchedule& schedule, double t, double steps) {
   const double start = schedule.learning_rate / schedule.initial_division;
   const double finish = start / schedule.final_division;
   const double peak_at = schedule.rise * steps - 1, last = steps - 1;
@@ -28,7 +28,7 @@ double one_cycle(const Schedule& schedule, double t, double steps) {
 
 }  // namespace
 
-double Schedule::learning_rate_at(std::int64_t step) const {
+double LearningRateSchedule::learning_rate_at(std::int64_t step) const {
   step = std::clamp<std::int64_t>(step, 0, std::max<std::int64_t>(total_steps, 1) - 1);
   if (step < warmup_steps) {
     const double first = kind == ScheduleKind::one_cycle ? learning_rate / initial_division : learning_rate;

@@ -1,4 +1,4 @@
-#include "app/concurrency/side_by_side.h"
+#include "app/concurrency/interference_model.h"
 
 #include <algorithm>
 #include <array>
@@ -11,12 +11,12 @@ constexpr double kMostSlowdown = 3;
 
 }  // namespace
 
-std::pair<int, int> SideBySide::key(int a, int b) const {
+std::pair<int, int> InterferenceModel::key(int a, int b) const {
   const auto likeness = [&](int op) { return (*ops_)[static_cast<std::size_t>(op)].likeness; };
   return std::minmax({likeness(a), likeness(b)});
 }
 
-double SideBySide::by_capacity(std::span<const int> running) const {
+double InterferenceModel::by_capacity(std::span<const int> running) const {
   double blocks = 0, memory = 0, arithmetic = 0;
   for (const int i : running) {
     const OpLoad& op = (*ops_)[static_cast<std::size_t>(i)];
@@ -25,7 +25,7 @@ double SideBySide::by_capacity(std::span<const int> running) const {
   return std::max({1.0, blocks, memory, arithmetic});
 }
 
-double SideBySide::slowdown(std::span<const int> running) const {
+double InterferenceModel::slowdown(std::span<const int> running) const {
   if (running.size() < 2) return 1;
   double sum = 0;
   int pairs = 0;
@@ -37,13 +37,13 @@ double SideBySide::slowdown(std::span<const int> running) const {
   return std::max(1.0, by_capacity(running) * sum / pairs);
 }
 
-double SideBySide::pair_ms(int a, int b) const {
+double InterferenceModel::pair_ms(int a, int b) const {
   const auto [least, most] =
       std::minmax({(*ops_)[static_cast<std::size_t>(a)].ms, (*ops_)[static_cast<std::size_t>(b)].ms});
   return slowdown(std::array{a, b}) * least + most - least;
 }
 
-void SideBySide::learn(int a, int b, double ms) {
+void InterferenceModel::learn(int a, int b, double ms) {
   const auto [least, most] =
       std::minmax({(*ops_)[static_cast<std::size_t>(a)].ms, (*ops_)[static_cast<std::size_t>(b)].ms});
   const double slowdown = std::clamp(1 + (ms - most) / least, 1.0, kMostSlowdown);

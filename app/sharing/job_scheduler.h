@@ -34,13 +34,13 @@ inline constexpr auto kChoices<SharePolicy> = std::to_array<Choice<SharePolicy>>
 // with multiprocessors of their own must all have the same number of them, on a GPU.
 void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>& taken_names = {});
 
-class Share {
+class JobScheduler {
  public:
   using ReadJobs = std::function<std::vector<JobSpec>(const std::filesystem::path& file)>;
 
   // `read_jobs` reads the files that --add puts into the inbox.
-  Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs read_jobs,
-        comm::MpiEnvironment& environment, const StopRequest& stop);
+  JobScheduler(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs read_jobs,
+               comm::MpiEnvironment& environment, const StopRequest& stop);
   // Returns the exit status: 75 if a signal stopped jobs, else 1 if a job failed, else 0.
   int run();
 

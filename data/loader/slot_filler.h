@@ -13,10 +13,10 @@
 
 namespace convoy::data {
 
-class Pipeline {
+class SlotFiller {
  public:
   // `number` counts the fillings of slots from 0. Filling `number` writes slot number % slots.
-  struct Work {
+  struct FillTask {
     // Called once per filling of a slot, before `fill`. May be empty.
     std::function<void(int slot, std::int64_t number)> prepare;
     std::function<void(int slot, std::int64_t begin, std::int64_t end, int thread)> fill;
@@ -26,15 +26,15 @@ class Pipeline {
     // free.
     bool fed = false;
   };
-  Pipeline(int slots, int threads, Work work);
-  ~Pipeline();  // waits for blocks that are being filled and ends the threads
-  Pipeline(const Pipeline&) = delete;
-  Pipeline& operator=(const Pipeline&) = delete;
+  SlotFiller(int slots, int threads, FillTask task);
+  ~SlotFiller();  // waits for blocks that are being filled and ends the threads
+  SlotFiller(const SlotFiller&) = delete;
+  SlotFiller& operator=(const SlotFiller&) = delete;
 
   int acquire();  // waits for the next slot in order; rethrows exceptions of `fill`
   void release(int slot) noexcept;
 
-  // Returns the slot that the next submit() will start, if Work::fed is set. Throws
+  // Returns the slot that the next submit() will start, if FillTask::fed is set. Throws
   // std::logic_error unless the slot is free.
   int next_to_submit() const;
   void submit();
@@ -61,7 +61,7 @@ class Pipeline {
     return static_cast<int>(number % static_cast<std::int64_t>(slots_.size()));
   }
 
-  Work work_;
+  FillTask task_;
   mutable std::mutex mutex_;
   std::condition_variable work_ready_, slot_ready_;
   std::vector<Slot> slots_;

@@ -1,4 +1,4 @@
-#include "data/loader/pipeline.h"
+#include "data/loader/slot_filler.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,15 +7,15 @@
 
 namespace convoy::data {
 
-Pipeline::Pipeline(int slots, int threads, Work work) : work_(std::move(work)) {
-  if (slots < 1 || threads < 1 || work_.samples < 1 || work_.block < 1) {
-    throw std::invalid_argument("Pipeline: slots, threads, samples and block must be positive");
+SlotFiller::SlotFiller(int slots, int threads, FillTask task) : task_(std::move(task)) {
+  if (slots < 1 || threads < 1 || task_.samples < 1 || task_.block < 1) {
+    throw std::invalid_argument("SlotFiller: slots, threads, samples and block must be positive");
   }
   slots_.resize(static_cast<std::size_t>(slots));
   for (int thread = 0; thread < threads; ++thread) threads_.emplace_back([this, thread] { run(thread); });
 }
 
-Pipeline::~Pipeline() {
+SlotFiller::~SlotFiller() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -24,30 +24,30 @@ Pipeline::~Pipeline() {
   for (auto& thread : threads_) thread.join();
 }
 
-bool Pipeline::startable() const {
+bool SlotFiller::startable() const {
   return slots_[static_cast<std::size_t>(slot_of(started_))].state == State::free &&
-         (!work_.fed || started_ < submitted_);
+         (!task_.fed || started_ < submitted_);
 }
 
-void Pipeline::start_slot() {
+void SlotFiller::start_slot() {
   const int index = slot_of(started_);
   Slot& slot = slots_[static_cast<std::size_t>(index)];
   slot.state = State::filling;
   slot.dealt = slot.done = 0;
   slot.failure = nullptr;
-  if (work_.prepare) work_.prepare(index, started_);
+  if (task_.prepare) task_.prepare(index, started_);
   ++started_;
 }
 
 // Gives a thread a block of samples from the slot that was started last. Earlier slots have no
 // blocks left, because a slot is started only after all blocks of the previous one were taken.
-bool Pipeline::take(Block& block) {
+bool SlotFiller::take(Block& block) {
   for (int tries = 0; tries < 2; ++tries) {
     if (started_ > 0) {
       const int index = slot_of(started_ - 1);
       Slot& slot = slots_[static_cast<std::size_t>(index)];
-      if (slot.state == State::filling && slot.dealt < work_.samples) {
-        block = {index, slot.dealt, std::min(slot.dealt + work_.block, work_.samples)};
+      if (slot.state == State::filling && slot.dealt < task_.samples) {
+        block = {index, slot.dealt, std::min(slot.dealt + task_.block, task_.samples)};
         slot.dealt = block.end;
         return true;
       }
@@ -58,7 +58,7 @@ bool Pipeline::take(Block& block) {
   return false;
 }
 
-void Pipeline::run(int thread) {
+void SlotFiller::run(int thread) {
   std::unique_lock lock(mutex_);
   for (;;) {
     Block block{};
@@ -69,7 +69,7 @@ void Pipeline::run(int thread) {
     lock.unlock();
     std::exception_ptr failure;
     try {
-      work_.fill(block.slot, block.begin, block.end, thread);
+      task_.fill(block.slot, block.begin, block.end, thread);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -77,14 +77,14 @@ void Pipeline::run(int thread) {
     Slot& slot = slots_[static_cast<std::size_t>(block.slot)];
     if (failure && !slot.failure) slot.failure = failure;
     slot.done += block.end - block.begin;
-    if (slot.done == work_.samples) {
+    if (slot.done == task_.samples) {
       slot.state = State::ready;
       slot_ready_.notify_all();
     }
   }
 }
 
-int Pipeline::acquire() {
+int SlotFiller::acquire() {
   std::unique_lock lock(mutex_);
   const int index = slot_of(acquired_);
   Slot& slot = slots_[static_cast<std::size_t>(index)];
@@ -102,7 +102,7 @@ int Pipeline::acquire() {
   return index;
 }
 
-void Pipeline::release(int slot) noexcept {
+void SlotFiller::release(int slot) noexcept {
   {
     const std::lock_guard lock(mutex_);
     slots_[static_cast<std::size_t>(slot)].state = State::free;
@@ -110,7 +110,7 @@ void Pipeline::release(int slot) noexcept {
   work_ready_.notify_all();
 }
 
-int Pipeline::next_to_submit() const {
+int SlotFiller::next_to_submit() const {
   const std::lock_guard lock(mutex_);
   const int index = slot_of(submitted_);
   if (slots_[static_cast<std::size_t>(index)].state != State::free ||
@@ -120,7 +120,7 @@ int Pipeline::next_to_submit() const {
   return index;
 }
 
-void Pipeline::submit() {
+void SlotFiller::submit() {
   {
     const std::lock_guard lock(mutex_);
     ++submitted_;

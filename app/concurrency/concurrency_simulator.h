@@ -1,20 +1,20 @@
 // Simulates the time that operations take on one device. Operations that run at the same time slow
-// each other down as side_by_side.h predicts.
+// each other down as interference_model.h predicts.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "app/concurrency/side_by_side.h"
+#include "app/concurrency/interference_model.h"
 
 namespace convoy::app {
 
-class Timeline {
+class ConcurrencySimulator {
  public:
   // `caution` is a factor on the predicted slowdown of operations that run at the same time. With 1
   // the slowdown is as predicted, with 0 there is none.
-  Timeline(const StepLoad& load, const SideBySide& side_by_side, double caution = 1)
-      : load_(load), side_by_side_(side_by_side), caution_(caution) {}
+  ConcurrencySimulator(const StepLoad& load, const InterferenceModel& interference, double caution = 1)
+      : load_(load), interference_(interference), caution_(caution) {}
 
   double now() const { return now_; }
   bool idle() const { return running_.empty(); }
@@ -38,7 +38,7 @@ class Timeline {
   double step(std::vector<Running>& running) const;
 
   const StepLoad& load_;
-  const SideBySide& side_by_side_;
+  const InterferenceModel& interference_;
   const double caution_;
   double now_ = 0;
   std::vector<Running> running_;

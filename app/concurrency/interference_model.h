@@ -13,10 +13,10 @@ namespace convoy::app {
 // Operations slow each other down if together they need more thread blocks, bandwidth or arithmetic
 // than the device has: a set that would need 1.5 devices runs 1.5 times as slowly. A measured pair
 // corrects the prediction for all sets that contain two operations of the same kinds.
-class SideBySide {
+class InterferenceModel {
  public:
   // `ops` must outlive the new object.
-  explicit SideBySide(const std::vector<OpLoad>& ops) : ops_(&ops) {}
+  explicit InterferenceModel(const std::vector<OpLoad>& ops) : ops_(&ops) {}
 
   // Returns the factor, at least 1, by which each operation of `running` takes longer than alone
   // while all of them run at the same time. Every one must have Engine::compute.
