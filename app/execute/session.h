@@ -1,6 +1,9 @@
-// A session runs compiled steps on one rank. Its constructor binds the steps to memory that the
-// session owns, so that running a step only runs a program. A session may run the same steps for
-// many trainings at once, which are its members. Each member gets the same bits as if it ran alone.
+// A session runs compiled steps on one rank. Its constructor reserves their memory and builds the
+// programs, so that a step only runs a program. A session may run the same steps for many trainings
+// at once, which are its members. Each member gets the same bits as if it ran alone.
+//
+// For each step: load() a batch or write the input, start() a program, and later finish_step(), in
+// the order of the starts.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +27,9 @@ class Session {
   // rank's stage of a partitioned step. With several members, groups.world must have only one rank.
   // If the options keep all stored images on the device, the session reads those of `images_of`,
   // which must outlive it, or has images of its own if `images_of` is null. Collective over the
-  // ranks of `groups`.
+  // ranks of `groups`. The stages of a partitioned step must then call
+  // communication().transfers->connect() before the first step. Throws std::invalid_argument if the
+  // options do not suit the groups, and kernels::OutOfMemory.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups,
           const Session* images_of = nullptr);
   Session(const Session&) = delete;
@@ -32,8 +37,10 @@ class Session {
 
   int members() const { return memory_->members(); }
 
-  // The input of the next step of a member: control values, labels with one element per row of the
-  // batch, and images if load() does not give them.
+  // The input of a member's next step: control values, labels with one element per row of the
+  // batch, and images. Values stay until they are changed. load() sets the labels, the images and,
+  // in the control values, valid, global_valid and first_sample; start() sets label_smoothing. The
+  // caller sets the rest before each step.
   kernels::StepControl& control(int member = 0) { return executor_->control(member); }
   std::span<std::int32_t> labels(int member = 0) { return executor_->labels(member); }
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
@@ -43,22 +50,26 @@ class Session {
   // may hold the batch until the step is finished. If the device stores all images, `first_image`
   // is the index of the first image of the batch's split (training or test).
   void load(data::BatchLease batch, std::int64_t first_image = 0, std::span<const int> members = {});
-  // Starts a step that runs `program`, which is one of programs() or a copy that differs only in
-  // its lanes:
+  // Starts a step that runs one of programs(), or a copy of a training program with other lanes,
+  // which must live as long as the session:
   //   train       computes gradients, sums them over the ranks and updates the parameters.
   //   train_part  computes a part of a step's batch that is not the last part; train computes the
-  //               last one. control() must hold the number of the part and its share of the batch.
+  //               last one. For each part, control() must hold its number and its share of the
+  //               batch.
   //   evaluate    computes the metrics of the batch.
-  // A device works asynchronously: up to steps_ahead() + 1 steps may be started before
-  // finish_step() is called.
+  // `stop_requested` adds this rank to StepMetrics::stop_requests. A device works asynchronously:
+  // up to steps_ahead() + 1 steps may be started before finish_step() is called; more throw
+  // std::logic_error.
   void start(const Program& program, bool stop_requested = false);
   // Waits for the oldest step in flight. Returns its metrics, one element per member, which are the
-  // same on every rank. They are valid until the next call.
+  // same on every rank. They are valid until the next call. Throws std::runtime_error if the device
+  // failed.
   std::span<const StepMetrics> finish_step();
   int steps_in_flight() const { return executor_->in_flight(); }
   int steps_ahead() const { return executor_->steps_ahead(); }
 
-  // The parts of the session. The programs may get lanes before the first step.
+  // The parts of the session. The programs may get lanes before the first step. Steps must not be
+  // started and finished at executor(), because the session counts them.
   const StepOptions& options() const { return options_; }
   const RankGroups& groups() const { return groups_; }
   const CompiledSteps& steps() const { return steps_; }

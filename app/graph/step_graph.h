@@ -1,6 +1,7 @@
 // The training or evaluation step as a static graph. It lists every tensor and every operation of
 // forward and backward, in an order in which they can run. It knows shapes and dependences.
-// Layouts, addresses and streams are chosen when the graph is compiled (app/compile).
+// compile_graph() (app/compile) chooses kernels, layouts and offsets. A session (app/execute) adds
+// addresses, lanes, the sums of gradients and metrics over the ranks, and the update.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ using TensorId = int;  // index into StepGraph::tensors
 enum class TensorRole : std::uint8_t {
   // The input: images [N, C, H, W] from the loader, or stored pixels (passes/device_input.h).
   images,
-  // i32 [N]: the class of each sample. If a batch is not full, its last rows have -1.
+  // i32 [N]: the class of each sample; -1 in rows without a sample (data/loader/batch.h).
   labels,
   // u8 [N, sizeof(SampleTransform)]: how each sample's stored pixels become an image.
   transforms,
@@ -29,10 +30,10 @@ enum class TensorRole : std::uint8_t {
   mix,
   parameter,       // a parameter, which lives as long as the run
   parameter_copy,  // a bf16 copy of a parameter (passes/precision.h)
-  gradient,        // the gradient of a parameter, summed over the ranks
+  gradient,        // the gradient of a parameter, which the session sums over the ranks
   // Running statistics, which live as long as the run and are not trained.
   state,
-  // f64 [4]: loss, top-1 hits, top-5 hits and samples, summed over the ranks.
+  // f64 [4]: loss, top-1 hits, top-5 hits and samples, which the session sums over the ranks.
   metrics,
   activation,  // any tensor that lives inside one step
   host         // a copy of an activation in host memory
@@ -43,8 +44,9 @@ struct Tensor {
   TensorRole role = TensorRole::activation;
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
-  // The tensor whose layout this one takes; -1 if it has a layout of its own. It is the original of
-  // a gradient, a copy (compile/repeated_runs.h) or a slice (compile/batch_slices.h).
+  // The tensor whose layout this one takes; -1 if it has a layout of its own. A gradient names its
+  // activation or parameter, or the bf16 copy of the parameter. A second copy of an activation
+  // (compile/repeated_runs.h) or a slice (compile/batch_slices.h) names the activation.
   TensorId same_layout_as = -1;
   bool full_precision = false;  // whether the tensor stays f32 if activations are bf16
 };
@@ -73,7 +75,7 @@ struct Node {
   // Returns the copy, or null if the node is another operation.
   const HostCopy* host_copy() const { return std::get_if<HostCopy>(&op); }
   // Returns the name for tables and traces: name_of(op), and "_again" if the node repeats a node of
-  // forward.
+  // forward. Throws std::logic_error if such a name is missing.
   std::string_view name() const;
 };
 
@@ -91,6 +93,7 @@ struct StepGraph {
   // The parameters in the order of the network's layers.
   std::vector<TrainableParameter> parameters;
   std::vector<std::pair<TensorId, ParameterSpec>> states;
+  // -1 if the step, or this stage of it, does not use the tensor.
   TensorId images = -1, labels = -1, transforms = -1, logits = -1, metrics = -1;
   // f32 [N, classes], kept to the end of the step; -1 if nothing reads the probabilities after the
   // step.
@@ -101,7 +104,8 @@ struct StepGraph {
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
   // Returns indices into `parameters`: first the parameters with a gradient, in the order in which
-  // backward finishes the gradients, then the others. The flat buffers have this order.
+  // backward finishes the gradients, then the others. The flat buffers have this order
+  // (FlatLayout, compile/update_kernels.h).
   std::vector<int> parameters_by_gradient() const;
 };
 

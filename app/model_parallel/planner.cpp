@@ -259,12 +259,12 @@ PartitionPlan Planner::place(const MeasuredOps& ops) const {
 // Keeps the partitioned step only if it is predicted to be at least 5 % faster than one rank, or if
 // one rank cannot hold the step. The margin is needed because predictions leave out some waits for
 // tensors. On GPUs they have been 1 to 21 % too short, most of all for small kernels.
-PartitionPlan Planner::choose(PartitionPlan placed, const WholeStepTimes& whole,
-                              const PlacedTimes& stages) const {
+PartitionPlan Planner::choose(PartitionPlan placed, const WholeStepTimes& whole_times,
+                              const PlacedTimes& stage_times) const {
   constexpr double kWorthwhile = 0.95;
-  const partition::TaskGraph tasks = state_->tasks_of(whole.ops.passed);
-  const double one_rank_ms = ms(tasks.total_time()) * whole.concurrency_ratio;
-  const double predicted_ms = state_->predict(placed, whole.ops, stages);
+  const partition::TaskGraph tasks = state_->tasks_of(whole_times.ops.passed);
+  const double one_rank_ms = ms(tasks.total_time()) * whole_times.concurrency_ratio;
+  const double predicted_ms = state_->predict(placed, whole_times.ops, stage_times);
   const bool keeps_whole = predicted_ms >= kWorthwhile * one_rank_ms && fits_one_rank();
   PartitionPlan plan = keeps_whole ? state_->keep_whole(tasks) : std::move(placed);
   plan.predicted_step_ms = keeps_whole ? one_rank_ms : predicted_ms;

@@ -1,6 +1,7 @@
 // Decides from measured times how the training step of a replica (plan.h) is partitioned over the
-// replica's ranks, or that one rank runs all of it. The planner neither measures nor communicates,
-// so its results depend only on its arguments. plan_partition() measures and calls it.
+// replica's ranks, or that one rank runs all of it. The planner neither measures nor communicates:
+// plan_partition() calls it between its measurements. First place() needs the times of the
+// operations (time_ops()), then choose() needs those of the stages (time_stages()).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace convoy::app {
 class Planner {
  public:
   // `whole` is the undivided step, which was compiled with `options`. All arguments except the
-  // profile must outlive the planner. Throws std::runtime_error if no placement can fit into
-  // memory; the message names the limit and what needs more.
+  // profile must outlive the planner. Throws std::runtime_error if it can prove that no placement
+  // fits into memory; the message names the limit and what needs more.
   Planner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
           MachineProfile profile);
   ~Planner();
@@ -27,13 +28,16 @@ class Planner {
   bool fits_one_rank() const;
 
   // Returns the fastest placement that the partitioner finds with the times of the undivided step's
-  // operations. Throws std::runtime_error if it finds none that keeps to the memory limit.
+  // operations. The search ends after a fixed time, so the result may vary. Throws
+  // std::runtime_error if it finds no placement that keeps to the memory limit. choose() sets what
+  // is not known yet, such as the predicted time.
   PartitionPlan place(const MeasuredOps& ops) const;
 
   // Returns the plan to run: `placed` with its predicted time, or a plan that keeps the whole step
-  // on the first rank, if that rank can hold the step and is predicted to be hardly slower.
-  // `stages` are the times of the stages of `placed`, measured on the ranks that will run them.
-  PartitionPlan choose(PartitionPlan placed, const WholeStepTimes& whole, const PlacedTimes& stages) const;
+  // on the first rank, if that rank can hold it and the stages are not predicted to be at least 5 %
+  // faster. `stage_times` were measured on the ranks that will run the stages of `placed`.
+  PartitionPlan choose(PartitionPlan placed, const WholeStepTimes& whole_times,
+                       const PlacedTimes& stage_times) const;
 
  private:
   struct State;
