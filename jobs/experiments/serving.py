@@ -87,6 +87,12 @@ class Experiment:
         reply = subprocess.run([str(self.client), str(ready[0]), *self.images, "--rate", str(requests), "--seconds", str(seconds),
                                 "--poisson", "--burst", str(burst), "--latencies", str(latencies)], capture_output=True, text=True)
         end = (folder / "training" / "metrics.jsonl").read_text().count("\n") if train else 0
+        # On a busy machine the training may log nothing during a short load. Then its next record counts.
+        for _ in range(600):
+            if end > skip or not train:
+                break
+            time.sleep(0.05)
+            end = (folder / "training" / "metrics.jsonl").read_text().count("\n")
         share.terminate()
         share.wait()
         if reply.returncode != 0:
