@@ -28,8 +28,9 @@ class Session {
   // If the options keep all stored images on the device, the session reads those of `images_of`,
   // which must outlive it, or has images of its own if `images_of` is null. Collective over the
   // ranks of `groups`. The stages of a partitioned step must then call
-  // communication().transfers->connect() before the first step. Throws std::invalid_argument if the
-  // options do not suit the groups, and kernels::OutOfMemory.
+  // communication().transfers->connect() before the first step. Throws std::invalid_argument if
+  // options exclude each other or the groups, and std::runtime_error (kernels::OutOfMemory is one)
+  // if memory does not suffice.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups,
           const Session* images_of = nullptr);
   Session(const Session&) = delete;
@@ -38,9 +39,9 @@ class Session {
   int members() const { return memory_->members(); }
 
   // The input of a member's next step: control values, labels with one element per row of the
-  // batch, and images. Values stay until they are changed. load() sets the labels, the images and,
-  // in the control values, valid, global_valid and first_sample; start() sets label_smoothing. The
-  // caller sets the rest before each step.
+  // batch, and images. Values stay until they are changed. Of the control values, the constructor
+  // sets seed and hyperparameters, load() sets valid, global_valid and first_sample, and the caller
+  // sets step and learning_rate. load() also sets the labels and images.
   kernels::StepControl& control(int member = 0) { return executor_->control(member); }
   std::span<std::int32_t> labels(int member = 0) { return executor_->labels(member); }
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
@@ -50,12 +51,12 @@ class Session {
   // may hold the batch until the step is finished. If the device stores all images, `first_image`
   // is the index of the first image of the batch's split (training or test).
   void load(data::BatchLease batch, std::int64_t first_image = 0, std::span<const int> members = {});
-  // Starts a step that runs one of programs(), or a copy of a training program with other lanes,
-  // which must live as long as the session:
+  // Starts a step. `program` is one of programs(), or a copy of a training program with other lanes
+  // that lives as long as the session:
   //   train       computes gradients, sums them over the ranks and updates the parameters.
   //   train_part  computes a part of a step's batch that is not the last part; train computes the
-  //               last one. For each part, control() must hold its number and its share of the
-  //               batch.
+  //               last one. After load() of each part, set its number and share in control(), and
+  //               add its offset in the batch to first_sample.
   //   evaluate    computes the metrics of the batch.
   // `stop_requested` adds this rank to StepMetrics::stop_requests. A device works asynchronously:
   // up to steps_ahead() + 1 steps may be started before finish_step() is called; more throw
@@ -68,8 +69,8 @@ class Session {
   int steps_in_flight() const { return executor_->in_flight(); }
   int steps_ahead() const { return executor_->steps_ahead(); }
 
-  // The parts of the session. The programs may get lanes before the first step. Steps must not be
-  // started and finished at executor(), because the session counts them.
+  // The parts of the session. The programs may get lanes before the first step. Do not start or
+  // finish steps at executor(): start() also updates bf16 copies of parameters that were written.
   const StepOptions& options() const { return options_; }
   const RankGroups& groups() const { return groups_; }
   const CompiledSteps& steps() const { return steps_; }

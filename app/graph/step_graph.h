@@ -44,9 +44,9 @@ struct Tensor {
   TensorRole role = TensorRole::activation;
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
-  // The tensor whose layout this one takes; -1 if it has a layout of its own. A gradient names its
-  // activation or parameter, or the bf16 copy of the parameter. A second copy of an activation
-  // (compile/repeated_runs.h) or a slice (compile/batch_slices.h) names the activation.
+  // The tensor whose layout this one takes; -1 if none. A gradient names its activation or
+  // parameter, or the bf16 copy of the parameter. A second copy of an activation, a copy in host
+  // memory (compile/repeated_runs.h) and a slice (compile/batch_slices.h) name the activation.
   TensorId same_layout_as = -1;
   bool full_precision = false;  // whether the tensor stays f32 if activations are bf16
 };
@@ -98,9 +98,9 @@ struct StepGraph {
   // f32 [N, classes], kept to the end of the step; -1 if nothing reads the probabilities after the
   // step.
   TensorId probabilities = -1;
-  // The parameters of mixing (TensorRole::mix), for the node that mixes the images and for the
-  // loss. Both tensors have the same content. Images and loss may be in different stages of a
-  // partitioned step, so each stage needs its own.
+  // How samples are mixed (TensorRole::mix), for the node that mixes the images and for the loss;
+  // -1 if unused. Both tensors have the same content. Images and loss may be in different stages of
+  // a partitioned step, so each stage needs its own.
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
   // Returns indices into `parameters`: first the parameters with a gradient, in the order in which

@@ -1,7 +1,8 @@
 // Decides from measured times how the training step of a replica (plan.h) is partitioned over the
 // replica's ranks, or that one rank runs all of it. The planner neither measures nor communicates:
 // plan_partition() calls it between its measurements. First place() needs the times of the
-// operations (time_ops()), then choose() needs those of the stages (time_stages()).
+// operations (time_ops()). Then choose() needs those of the stages (time_stages()) and, if one rank
+// can hold the step, time_concurrency().
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,10 @@ namespace convoy::app {
 
 class Planner {
  public:
-  // `whole` is the undivided step, which was compiled with `options`. All arguments except the
-  // profile must outlive the planner. Throws std::runtime_error if it can prove that no placement
-  // fits into memory; the message names the limit and what needs more.
+  // `whole` is the undivided training step, which was compiled with `options`. `groups` must have
+  // stages. All arguments except the profile must outlive the planner. Throws std::runtime_error if
+  // it can prove that no placement fits into memory; the message names the limit and what needs
+  // more.
   Planner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
           MachineProfile profile);
   ~Planner();
@@ -28,9 +30,9 @@ class Planner {
   bool fits_one_rank() const;
 
   // Returns the fastest placement that the partitioner finds with the times of the undivided step's
-  // operations. The search ends after a fixed time, so the result may vary. Throws
-  // std::runtime_error if it finds no placement that keeps to the memory limit. choose() sets what
-  // is not known yet, such as the predicted time.
+  // operations; with a memory limit, the first whose arenas fit. Each of up to 12 searches is
+  // limited in time, so the result may vary. Throws std::runtime_error if it finds no placement
+  // that fits. choose() sets the predictions and summaries.
   PartitionPlan place(const MeasuredOps& ops) const;
 
   // Returns the plan to run: `placed` with its predicted time, or a plan that keeps the whole step
