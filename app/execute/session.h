@@ -26,8 +26,9 @@ class Session {
   // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
   // rank's stage of a partitioned step. With several members, groups.world must have only one rank.
   // If the options keep all stored images on the device, the session reads those of `images_of`,
-  // which must outlive it, or has images of its own if `images_of` is null. Collective over the
-  // ranks of `groups`. The stages of a partitioned step must then call
+  // which must outlive it, or has images of its own if `images_of` is null. With `images_of`, the
+  // options must have one resident image, which is not used. Collective over the ranks of `groups`.
+  // The stages of a partitioned step must then call
   // communication().transfers->connect() before the first step. Throws std::invalid_argument if
   // options exclude each other or the groups, and std::runtime_error (kernels::OutOfMemory is one)
   // if memory does not suffice.
