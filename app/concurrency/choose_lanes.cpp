@@ -3,7 +3,6 @@
 #include <stdexcept>
 
 #include "app/concurrency/lane_choice.h"
-#include "app/execute/prepare_timing.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "kernels/device/gpu_model.h"
 #include "kernels/device/tuning.h"
@@ -43,7 +42,7 @@ LaneChoice own_choice(Session& session, const Program& program, const StepOption
   const ResourceTable resources = track_resources(program);
   const std::string key = choice_key(resources.device.name, program);
   if (const auto known = kernels::tuning::find(key)) return cached_choice(key, *known, program, options);
-  prepare_timing(session);
+  session.prepare_timing();
   LaneChoice choice;
   {
     const std::unique_ptr<StepTimer> timer = make_step_timer(session, program);
@@ -87,7 +86,6 @@ std::optional<LaneChoice> choose_lanes(Session& session, const StepOptions& opti
                                        const comm::Communicator& ranks) {
   if (options.lanes != kAutoLanes || options.backend != kernels::Backend::cuda || !options.training)
     return std::nullopt;
-  if (session.groups().stages != nullptr) return std::nullopt;
   if (options.accumulate)
     session.programs().train_part.arrange(
         agreed_choice(session, session.programs().train_part, options, ranks).lanes);

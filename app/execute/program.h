@@ -67,6 +67,9 @@ class Program {
   // until that program has run.
   void set_goes_on() { goes_on_ = true; }
   bool goes_on() const { return goes_on_; }
+  // Says that the program computes the gradients of its batch. Other programs only evaluate.
+  void set_trains() { trains_ = true; }
+  bool trains() const { return trains_; }
 
   // Sets the lanes. Call it before an executor runs the program for the first time. If `lanes` is
   // empty, the executor chooses lanes itself.
@@ -95,7 +98,7 @@ class Program {
  private:
   std::vector<Instruction> instructions_;
   LaneOrder lanes_;
-  bool goes_on_ = false;
+  bool goes_on_ = false, trains_ = false;
 };
 
 }  // namespace convoy::app

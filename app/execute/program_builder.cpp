@@ -56,6 +56,7 @@ void ProgramBuilder::build(StepPrograms& programs) {
 }
 
 void ProgramBuilder::append_train(Program& program) {
+  program.set_trains();
   append_clearing(program);
   bind(program, *steps_.train, true);
   append_update(program);
@@ -64,6 +65,7 @@ void ProgramBuilder::append_train(Program& program) {
 }
 
 void ProgramBuilder::append_train_part(Program& program) {
+  program.set_trains();
   program.set_goes_on();
   append_clearing(program);
   bind(program, *steps_.train, false);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/execute/fill_with_numbers.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
@@ -152,6 +153,14 @@ void Session::make_buckets() {
       std::make_unique<comm::GradientBuckets>(*groups_.replicas, memory_->flat_gradients(), segments);
 }
 
+void Session::connect_stages() {
+  if (communication_.transfers != nullptr) communication_.transfers->connect(options_.backend);
+}
+
+int Session::summed_buckets() const {
+  return communication_.buckets != nullptr ? communication_.buckets->finished() : 0;
+}
+
 void Session::load(data::BatchLease batch, std::int64_t first_image, std::span<const int> members) {
   executor_->load(std::move(batch), members.empty() ? all_members_ : members,
                   images_at_ + first_image * options_.input.stored.bytes());
@@ -159,13 +168,13 @@ void Session::load(data::BatchLease batch, std::int64_t first_image, std::span<c
 
 void Session::start(const Program& program, bool stop_requested) {
   tensors_->copy_written();
-  const bool trains = &program != &programs_.evaluate;
   // An evaluation reports the plain cross-entropy, without the label smoothing of the training.
   for (const int member : all_members_)
     control(member).hyperparameters.label_smoothing =
-        trains ? options_.members[static_cast<std::size_t>(member)].hyperparameters.label_smoothing : 0;
+        program.trains() ? options_.members[static_cast<std::size_t>(member)].hyperparameters.label_smoothing
+                         : 0;
   executor_->start(program, stop_requested);
-  in_flight_trains_.push_back(trains);
+  in_flight_trains_.push_back(program.trains());
 }
 
 std::span<const StepMetrics> Session::finish_step() {
@@ -173,6 +182,28 @@ std::span<const StepMetrics> Session::finish_step() {
   if (options_.gate != nullptr) options_.gate->finished(in_flight_trains_.front());
   in_flight_trains_.pop_front();
   return metrics;
+}
+
+void Session::prepare_timing() {
+  const Admission admitted = tensors_->use_memory();
+  tensors_->copy_parameters();
+  const auto fill = [&](void* data, std::int64_t bytes) {
+    fill_with_numbers(options_.backend, static_cast<std::byte*>(data), bytes);
+  };
+  for (const int member : all_members_) {
+    fill(memory_->of_member(memory_->update_workspace(), member), memory_->plan().bytes(Region::activations));
+    if (memory_->has_images() && options_.input.kind == InputOptions::Kind::filled)
+      fill(memory_->of_member(memory_->images(), member), static_cast<std::int64_t>(images().desc.bytes()));
+    kernels::StepControl values = control(member);
+    values.valid = static_cast<std::int32_t>(memory_->capacity());
+    values.global_valid = values.valid * groups_.replicas->size();
+    values.learning_rate = 0;
+    kernels::copy_in(options_.backend, memory_->of_member(memory_->control(), member), &values,
+                     sizeof values);
+    const kernels::MixParameters mix;
+    if (memory_->has_mix())
+      kernels::copy_in(options_.backend, memory_->of_member(memory_->mix(), member), &mix, sizeof mix);
+  }
 }
 
 }  // namespace convoy::app

@@ -28,14 +28,16 @@ class Session {
   // If the options keep all stored images on the device, the session reads those of `images_of`,
   // which must outlive it, or has images of its own if `images_of` is null. With `images_of`, the
   // options must have one resident image, which is not used. Collective over the ranks of `groups`.
-  // The stages of a partitioned step must then call
-  // communication().transfers->connect() before the first step. Throws std::invalid_argument if
-  // options exclude each other or the groups, and std::runtime_error (kernels::OutOfMemory is one)
-  // if memory does not suffice.
+  // Throws std::invalid_argument if options exclude each other or the groups, and
+  // std::runtime_error (kernels::OutOfMemory is one) if memory does not suffice.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups,
           const Session* images_of = nullptr);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+  // Connects the stages of a partitioned step. They call this after all of them have constructed
+  // their sessions and before the first step. Collective over the stages. Does nothing if the step
+  // is not partitioned.
+  void connect_stages();
 
   int members() const { return memory_->members(); }
 
@@ -52,8 +54,8 @@ class Session {
   // may hold the batch until the step is finished. If the device stores all images, `first_image`
   // is the index of the first image of the batch's split (training or test).
   void load(data::BatchLease batch, std::int64_t first_image = 0, std::span<const int> members = {});
-  // Starts a step. `program` is one of programs(), or a copy of a training program with other lanes
-  // that lives as long as the session:
+  // Starts a step. `program` is one of programs(), or a copy of one with other lanes that lives as
+  // long as the session:
   //   train       computes gradients, sums them over the ranks and updates the parameters.
   //   train_part  computes a part of a step's batch that is not the last part; train computes the
   //               last one. After load() of each part, set its number and share in control(), and
@@ -69,15 +71,20 @@ class Session {
   std::span<const StepMetrics> finish_step();
   int steps_in_flight() const { return executor_->in_flight(); }
   int steps_ahead() const { return executor_->steps_ahead(); }
+  // Returns how many gradient buckets (comm/buckets.h) of the step in flight are summed over the
+  // ranks. Used on hosts, where only one step is in flight.
+  int summed_buckets() const;
+
+  // Fills the memory with the control values of a full batch and with numbers to compute with, so
+  // that instructions can be timed one by one. Timing spoils parameters and states: call
+  // SessionTensors::reset() afterwards.
+  void prepare_timing();
 
   // The parts of the session. The programs may get lanes before the first step. Do not start or
   // finish steps at executor(): start() also updates bf16 copies of parameters that were written.
-  const StepOptions& options() const { return options_; }
-  const RankGroups& groups() const { return groups_; }
   const CompiledSteps& steps() const { return steps_; }
   const ModelMemory& memory() const { return *memory_; }
   SessionTensors& tensors() const { return *tensors_; }
-  const StepCommunication& communication() const { return communication_; }
   StepPrograms& programs() { return programs_; }
   const StepPrograms& programs() const { return programs_; }
   Executor& executor() const { return *executor_; }

@@ -170,8 +170,8 @@ void Trainer::bind_session(Shape& shape) {
   });
   shape.steps.reset();
   delivery_ = delivery_for(shape.step.input, session->memory());
-  if (plan_) session->communication().transfers->connect(shape.step.backend);
-  {
+  session->connect_stages();
+  if (!plan_) {
     const Admission admitted(host_.gate, DeviceGate::Use::alone);
     shape.lanes = choose_lanes(*session, shape.step, *ranks_);
   }

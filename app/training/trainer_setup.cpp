@@ -89,7 +89,7 @@ PlannedWork Trainer::planned_work() const {
   for (const Shape& shape : shapes_) work.checkpoint_bytes += shape.session->tensors().checkpoint_bytes();
   if (test_sources_.empty()) return work;
   // Only `convoy share` uses this number, and all members of its jobs share one compiled step.
-  work.batch_steps = evaluated_batch_steps(shapes_[0].session->steps(), shapes_[0].session->options());
+  work.batch_steps = evaluated_batch_steps(shapes_[0].session->steps(), shapes_[0].step);
   const std::int64_t interval = options_.eval_every * steps_per_epoch_;
   std::int64_t tests = step_ < total_steps_ ? 1 : 0;  // the test at the end
   if (interval > 0) tests += (total_steps_ - 1) / interval - step_ / interval;

@@ -17,7 +17,6 @@
 #include "app/concurrency/sample_streams.h"
 #include "app/errors.h"
 #include "app/execute/lane_plan.h"
-#include "app/execute/prepare_timing.h"
 #include "app/median.h"
 #include "app/model/zoo/zoo.h"
 #include "app/timing/limited_steps.h"
@@ -80,7 +79,7 @@ class ConcurrencyBench {
     const LaneChoice measured = *choose_lanes(session_, step_, ranks);
     const LaneChoice model =
         choose_by_model(plain, resources_, device_throughput(step_), session_.programs().lanes);
-    prepare_timing(session_);
+    session_.prepare_timing();
     timer_ = make_step_timer(session_, session_.programs().train);
     load_ = make_step_load(plain, timer_->op_ms(), resources_, device_throughput(step_));
     rows_.push_back({"one by one", "every kernel launched by the host", std::nullopt});
@@ -99,7 +98,7 @@ class ConcurrencyBench {
 
   void run() {
     fill_batch(session_, classes_, 1);
-    prepare_timing(session_);  // sets the control values that kernels read; no step has set them
+    session_.prepare_timing();  // sets the control values that kernels read; no step has set them
     for (std::int64_t round = 0; round < options_.rounds; ++round)
       for (Row& row : rows_) row.ms.push_back(time(row, round == 0 ? options_.warmup : 1));
     run_sample_streams();

@@ -99,8 +99,7 @@ void Trace::operation(std::size_t index, Clock::time_point began) {
     events_.push_back({begin, 0, &layers_[index], &kBucketKind, kCommunicationLane,
                        static_cast<int>(open_buckets_.size()) - 1});
   }
-  const auto& buckets = session_.communication().buckets;
-  const std::size_t finished = buckets != nullptr ? static_cast<std::size_t>(buckets->finished()) : 0;
+  const auto finished = static_cast<std::size_t>(session_.summed_buckets());
   close_buckets(actions_[index] == BucketAction::wait ? open_buckets_.size() : finished, end);
 }
 

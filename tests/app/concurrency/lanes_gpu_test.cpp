@@ -8,7 +8,6 @@
 #include "app/concurrency/glp4nn.h"
 #include "app/concurrency/lane_choice.h"
 #include "app/concurrency/sample_streams.h"
-#include "app/execute/prepare_timing.h"
 #include "app/model/zoo/zoo.h"
 #include "app/timing/step_times.h"
 #include "app/training/checkpoint/session_state.h"
@@ -46,7 +45,7 @@ class LanesOnGpu : public testing::Test {
   static LaneChoice chosen(Session& session) {
     const Program& program = session.programs().train;
     const ResourceTable resources = track_resources(program);
-    prepare_timing(session);
+    session.prepare_timing();
     LaneChoice choice;
     {
       const auto timer = make_step_timer(session, program);
@@ -123,7 +122,7 @@ TEST_F(LanesOnGpu, ConvolutionsRunSampleBySample) {
   const RankGroups groups{&rank_, &rank_, nullptr};
   const CompiledSteps steps = compile_steps(network, made, groups);
   Session session(steps, made, groups);
-  prepare_timing(session);
+  session.prepare_timing();
   const Program& program = session.programs().train;
   const StepLoad load = make_step_load(program, estimated_op_ms(program, device_throughput(made)),
                                        track_resources(program), device_throughput(made));

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "app/execute/lane_plan.h"
-#include "app/execute/prepare_timing.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
 #include "tests/app/execute/train_step.h"
@@ -90,7 +89,7 @@ TEST(LaneBits, ResetBringsTheFirstValuesBack) {
   StepOptions options;
   comm::SingleRank rank;
   Session session = whole_session(network, options, rank), untouched = whole_session(network, options, rank);
-  prepare_timing(session);
+  session.prepare_timing();
   session.programs().train.run();
   CheckpointState spoilt, state, expected;
   SessionState(session).capture(spoilt);

@@ -97,7 +97,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     const RankGroups groups{world_.get(), &alone_, stages_.get()};
     Session stage(stage_of_steps(compile_steps(network, with, groups), placement, stages_->rank(), with),
                   with, groups);
-    stage.communication().transfers->connect(with.backend);
+    stage.connect_stages();
     const Trained found = train(network, stage);
     EXPECT_EQ(found.losses, expected.losses) << network.name();
     for (const auto& [name, values] : found.tensors) EXPECT_EQ(values, expected.tensors.at(name)) << name;
