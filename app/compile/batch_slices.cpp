@@ -116,7 +116,7 @@ class Slicer {
         Tensor part = step_.graph.tensors[id];
         part.name += fmt::format("/slice{}", first / samples_);
         part.shape[0] = std::min(samples_, batch_ - first);
-        part.same_layout_as = static_cast<TensorId>(id);
+        part.same_layout_as = part.slice_of = static_cast<TensorId>(id);
         kernels::TensorDesc desc = step_.descs[id];
         desc.shape[0] = part.shape[0];
         parts_[id].push_back(static_cast<TensorId>(graph_.tensors.size()));

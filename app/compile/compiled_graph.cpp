@@ -93,7 +93,7 @@ class Compilation {
   // 4-dimensional tensors, first appends nodes that copy the inputs to one layout, and gives the
   // outputs this layout, too.
   void append(Node node) {
-    if (node.is_all_reduce()) return push(std::move(node), {});
+    if (node.is<AllReduce>()) return push(std::move(node), {});
     for (const TensorId output : node.outputs) adopt_partner_layout(output);
     try {
       try {

@@ -46,11 +46,11 @@ MemoryFit describe(const MemoryFitter::Fitted& fitted, const std::vector<double>
   fit.sliced = fitted.sliced;
   for (const Node& node : step.graph.nodes) {
     if (node.slice > 0) continue;  // count an operation once, not for every slice of the batch
-    if (node.host_copy() != nullptr) {
-      if (node.host_copy()->action == HostCopy::Action::out_begin) ++fit.copied;
+    if (node.is<HostCopy>()) {
+      if (std::get<HostCopy>(node.op).action == HostCopy::Action::out_begin) ++fit.copied;
       continue;
     }
-    if (node.phase == Phase::forward && !node.is_all_reduce()) ++fit.forward_operations;
+    if (node.phase == Phase::forward && !node.is<AllReduce>()) ++fit.forward_operations;
     if (node.recompute) ++fit.repeated[std::string(name_of(node.op))];
   }
   fit.kept_bytes = kept_bytes(step);
@@ -89,7 +89,7 @@ std::vector<double> estimated_node_ms(const CompiledGraph& step, const StepOptio
     for (const auto* operands : {&node.inputs, &node.outputs})
       for (const TensorId id : *operands)
         bytes += static_cast<double>(step.descs[static_cast<std::size_t>(id)].bytes());
-    const bool computes = !node.is_all_reduce() && node.transfer() == nullptr;
+    const bool computes = !node.is<AllReduce>() && !node.is<Transfer>();
     ms.push_back(computes ? 1e3 * std::max(node.flops / operations, bytes / rate) : 0);
   }
   return ms;

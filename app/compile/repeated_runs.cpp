@@ -162,8 +162,8 @@ std::vector<char> copyable_tensors(const CompiledGraph& step) {
       ++writes[static_cast<std::size_t>(id)];
       forward[static_cast<std::size_t>(id)] = node.phase == Phase::forward;
     }
-    if (node.is_all_reduce()) writes[static_cast<std::size_t>(node.inputs[0])] += 2;
-    if (node.transfer() != nullptr)
+    if (node.is<AllReduce>()) writes[static_cast<std::size_t>(node.inputs[0])] += 2;
+    if (node.is<Transfer>())
       for (const auto* operands : {&node.inputs, &node.outputs})
         for (const TensorId id : *operands) writes[static_cast<std::size_t>(id)] += 2;
   }
@@ -185,11 +185,10 @@ partition::StepModel step_model(const CompiledGraph& step, const std::vector<dou
                                      : 0);
   model.copyable = copyable_tensors(step);
   // The planner keeps either all tensors of a family for backward or none of them. The slices of a
-  // tensor form a family, whose number is the id of the whole tensor, same_layout_as. A gradient
-  // has that field, too, but its family has no effect, because no gradient is kept for backward.
+  // tensor form a family.
   for (std::size_t id = 0; id < step.descs.size(); ++id) {
-    const TensorId original = step.graph.tensors[id].same_layout_as;
-    model.family.push_back(original >= 0 ? original : static_cast<int>(id));
+    const TensorId whole = step.graph.tensors[id].slice_of;
+    model.family.push_back(whole >= 0 ? whole : static_cast<int>(id));
   }
   for (std::size_t i = 0; i < step.graph.nodes.size(); ++i) {
     const Node& node = step.graph.nodes[i];

@@ -1,5 +1,7 @@
 #include "app/compile/step_graphs.h"
 
+#include <algorithm>
+
 #include "app/graph/graph_builder.h"
 #include "app/graph/passes/device_input.h"
 #include "app/graph/passes/fusions.h"
@@ -12,8 +14,10 @@ namespace {
 
 StoredInput stored_input(const InputOptions& input, bool training) {
   StoredInput stored;
-  stored.bytes = input.kind == InputOptions::Kind::streamed ? input.batch_bytes * kRingSlots
-                                                            : input.resident_images * input.stored.bytes();
+  // A session that reads the images of another one has a place for one image, which is not used.
+  stored.bytes = input.kind == InputOptions::Kind::streamed
+                     ? input.batch_bytes * kRingSlots
+                     : std::max<std::int64_t>(input.resident_images, 1) * input.stored.bytes();
   stored.channels = input.stored.channels;
   stored.most_image_ops = training ? input.most_image_ops : 0;
   const std::vector<data::ScaleShift> factors = data::normalisation(input.mean, input.std);

@@ -50,6 +50,8 @@ struct InputOptions {
   int batches = 1;
   // The shape of all images. If they are streamed, only its number of channels is used.
   data::ImageShape stored;
+  // Resident: the number of images; 0 if the session reads those of another one
+  // (Session::read_images_of).
   std::int64_t resident_images = 0;
   // The most image operations that the transform of one training sample has.
   int most_image_ops = 0;

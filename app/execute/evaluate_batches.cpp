@@ -14,7 +14,7 @@ StepMetrics evaluate_batches(Session& session, data::BatchSource& source, std::i
   const auto finish = [&] {
     sum += session.finish_step()[0];
     if (!visit) return;
-    started.front().probabilities = session.executor().probabilities();
+    started.front().probabilities = session.probabilities();
     visit(started.front());
     started.pop_front();
   };

@@ -35,7 +35,7 @@ void JoinedSessions::load(data::BatchLease batch, std::span<const int> members, 
 
 void JoinedSessions::retire(int member) {
   Joined& joined = sessions_[place(member).session];
-  joined.session->executor().retire(place(member).member);
+  joined.session->retire(place(member).member);
   joined.takes_part = --joined.training > 0;
 }
 
@@ -77,7 +77,7 @@ int JoinedSessions::steps_ahead() const { return sessions_[0].session->steps_ahe
 
 double JoinedSessions::exposed_comm_ms() const {
   double most = 0;
-  for (const Joined& joined : sessions_) most = std::max(most, joined.session->executor().exposed_comm_ms());
+  for (const Joined& joined : sessions_) most = std::max(most, joined.session->exposed_comm_ms());
   return most;
 }
 
@@ -121,8 +121,7 @@ void JoinedSessions::arrange(int streams, std::span<const double> work) {
     for (std::size_t i = 0; i < sessions_.size(); ++i)
       if (stream_of[i] == stream) turns.push_back(sessions_[i].session);
     for (std::size_t i = 0; i < turns.size(); ++i)
-      turns[i]->executor().start_after(
-          turns.size() > 1 ? &turns[(i + turns.size() - 1) % turns.size()]->executor() : nullptr);
+      turns[i]->start_after(turns.size() > 1 ? turns[(i + turns.size() - 1) % turns.size()] : nullptr);
   }
 }
 

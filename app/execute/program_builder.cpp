@@ -124,15 +124,15 @@ void ProgramBuilder::append_kernel(Program& program, Instruction one, const kern
 
 void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled, std::size_t index) {
   const Node& node = compiled.graph.nodes[index];
-  if (node.is_all_reduce()) {
+  if (node.is<AllReduce>()) {
     const Tensor& tensor = compiled.graph.tensors[static_cast<std::size_t>(node.inputs[0])];
     append_all_reduce(program, *groups_.replicas, node.layer,
                       static_cast<double*>(memory_.address(compiled, node.inputs[0])),
                       tensor.shape.elements());
     return;
   }
-  if (node.transfer() != nullptr) return append_transfer(program, compiled, node);
-  const HostCopy* const copy = node.host_copy();
+  if (node.is<Transfer>()) return append_transfer(program, compiled, node);
+  const HostCopy* const copy = std::get_if<HostCopy>(&node.op);
   // The node out_finish needs no instruction: the next instruction that writes to the buffer waits
   // for the instruction of out_begin, which ends when the copy ends.
   if (copy != nullptr && copy->action == HostCopy::Action::out_finish) return;
@@ -150,7 +150,7 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
 }
 
 void ProgramBuilder::append_transfer(Program& program, const CompiledGraph& compiled, const Node& node) {
-  const Transfer& end = *node.transfer();
+  const Transfer& end = std::get<Transfer>(node.op);
   const bool sends = !node.inputs.empty();
   const TensorId id = sends ? node.inputs[0] : node.outputs[0];
   const kernels::TensorDesc& desc = compiled.descs[static_cast<std::size_t>(id)];

@@ -55,8 +55,7 @@ int lanes_of_members(const CompiledSteps& steps, int lanes, int members) {
 
 }  // namespace
 
-Session::Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups,
-                 const Session* images_of)
+Session::Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups)
     : options_(options), groups_(groups), steps_(std::move(steps)) {
   const bool partitioned = groups.stages != nullptr;
   if (options.keep_probabilities && (options.training || partitioned))
@@ -66,9 +65,6 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   if (options.members.size() > 1 && groups.world->size() > 1)
     throw std::invalid_argument("a rank that trains members sums nothing with other ranks");
   reserve_memory();
-  if (images_of != nullptr)
-    images_at_ = static_cast<const std::byte*>(images_of->memory_->images()) -
-                 static_cast<const std::byte*>(memory_->images());
   for (int member = 0; member < members(); ++member) all_members_.push_back(member);
   if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.stages);
   programs_.lanes =
@@ -103,7 +99,7 @@ int Session::most_waits() const {
   if (groups_.world->size() == 1 || !options_.time_waits) return 0;
   const auto in = [](const CompiledGraph& compiled) {
     return std::ranges::count_if(compiled.graph.nodes, [](const Node& node) {
-      return node.is_all_reduce() || (node.transfer() != nullptr && !node.transfer()->begins());
+      return node.is<AllReduce>() || (node.is<Transfer>() && !std::get<Transfer>(node.op).begins());
     });
   };
   return static_cast<int>(std::max(steps_.train ? in(*steps_.train) : 0, in(steps_.evaluate))) + 3;
@@ -157,6 +153,15 @@ void Session::connect_stages() {
   if (communication_.transfers != nullptr) communication_.transfers->connect(options_.backend);
 }
 
+void Session::read_images_of(const Session& owner) {
+  images_at_ = static_cast<const std::byte*>(owner.memory_->images()) -
+               static_cast<const std::byte*>(memory_->images());
+}
+
+void Session::start_after(const Session* before) {
+  executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
+}
+
 int Session::summed_buckets() const {
   return communication_.buckets != nullptr ? communication_.buckets->finished() : 0;
 }
@@ -168,11 +173,6 @@ void Session::load(data::BatchLease batch, std::int64_t first_image, std::span<c
 
 void Session::start(const Program& program, bool stop_requested) {
   tensors_->copy_written();
-  // An evaluation reports the plain cross-entropy, without the label smoothing of the training.
-  for (const int member : all_members_)
-    control(member).hyperparameters.label_smoothing =
-        program.trains() ? options_.members[static_cast<std::size_t>(member)].hyperparameters.label_smoothing
-                         : 0;
   executor_->start(program, stop_requested);
   in_flight_trains_.push_back(program.trains());
 }

@@ -3,7 +3,8 @@
 // at once, which are its members. Each member gets the same bits as if it ran alone.
 //
 // For each step: load() a batch or write the input, start() a program, and later finish_step(), in
-// the order of the starts.
+// the order of the starts. The steps of different ranks exchange data, so all ranks of a session's
+// groups start the same programs in the same order. Only one thread at a time may use a session.
 #pragma once
 
 #include <cstdint>
@@ -25,26 +26,27 @@ class Session {
  public:
   // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
   // rank's stage of a partitioned step. With several members, groups.world must have only one rank.
-  // If the options keep all stored images on the device, the session reads those of `images_of`,
-  // which must outlive it, or has images of its own if `images_of` is null. With `images_of`, the
-  // options must have one resident image, which is not used. Collective over the ranks of `groups`.
-  // Throws std::invalid_argument if options exclude each other or the groups, and
-  // std::runtime_error (kernels::OutOfMemory is one) if memory does not suffice.
-  Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups,
-          const Session* images_of = nullptr);
+  // The groups must outlive the session. Collective over the ranks of `groups`. Throws
+  // std::invalid_argument if options exclude each other or the groups, and std::runtime_error
+  // (kernels::OutOfMemory is one) if memory does not suffice.
+  Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   // Connects the stages of a partitioned step. They call this after all of them have constructed
   // their sessions and before the first step. Collective over the stages. Does nothing if the step
   // is not partitioned.
   void connect_stages();
+  // Lets the steps read the stored images of `owner`, which must outlive this session. Call it
+  // before the first step if InputOptions::resident_images is 0.
+  void read_images_of(const Session& owner);
 
   int members() const { return memory_->members(); }
 
   // The input of a member's next step: control values, labels with one element per row of the
   // batch, and images. Values stay until they are changed. Of the control values, the constructor
   // sets seed and hyperparameters, load() sets valid, global_valid and first_sample, and the caller
-  // sets step and learning_rate. load() also sets the labels and images.
+  // sets step and learning_rate. load() also sets the labels and images. The caller may write
+  // images() only with InputOptions::Kind::filled.
   kernels::StepControl& control(int member = 0) { return executor_->control(member); }
   std::span<std::int32_t> labels(int member = 0) { return executor_->labels(member); }
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
@@ -59,8 +61,8 @@ class Session {
   //   train       computes gradients, sums them over the ranks and updates the parameters.
   //   train_part  computes a part of a step's batch that is not the last part; train computes the
   //               last one. After load() of each part, set its number and share in control(), and
-  //               add its offset in the batch to first_sample.
-  //   evaluate    computes the metrics of the batch.
+  //               add its offset in the batch to first_sample. Needs StepOptions::accumulate.
+  //   evaluate    computes the metrics of the batch. It ignores label smoothing.
   // `stop_requested` adds this rank to StepMetrics::stop_requests. A device works asynchronously:
   // up to steps_ahead() + 1 steps may be started before finish_step() is called; more throw
   // std::logic_error.
@@ -71,6 +73,25 @@ class Session {
   std::span<const StepMetrics> finish_step();
   int steps_in_flight() const { return executor_->in_flight(); }
   int steps_ahead() const { return executor_->steps_ahead(); }
+  // Both are of the step that finish_step() returned last. The probabilities [samples of a full
+  // batch, classes] are valid until the next start(), and empty unless
+  // StepOptions::keep_probabilities is set. The other is how many milliseconds the step waited for
+  // other ranks.
+  std::span<const float> probabilities() const { return executor_->probabilities(); }
+  double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
+
+  // Tells that this member need not be computed any more.
+  void retire(int member) { executor_->retire(member); }
+  // On a GPU, makes every later step wait for the newest step that `before` has started, another
+  // session of this rank. If `before` is null, steps wait for no other session.
+  void start_after(const Session* before);
+
+  // Prepares a trace of the first `steps` training steps that are started after begin_trace(). It
+  // changes no results. On a host it does nothing; there, use Program::instrument().
+  void prepare_trace(int steps) { executor_->prepare_trace(programs_.train, steps); }
+  void begin_trace() { executor_->begin_trace(); }
+  // Returns the traced steps in their order. All of them must be finished.
+  std::vector<TracedStep> traced_steps() const { return executor_->traced_steps(); }
   // Returns how many gradient buckets (comm/buckets.h) of the step in flight are summed over the
   // ranks. Used on hosts, where only one step is in flight.
   int summed_buckets() const;
@@ -80,14 +101,12 @@ class Session {
   // SessionTensors::reset() afterwards.
   void prepare_timing();
 
-  // The parts of the session. The programs may get lanes before the first step. Do not start or
-  // finish steps at executor(): start() also updates bf16 copies of parameters that were written.
+  // The parts of the session. The programs may get lanes before the first step.
   const CompiledSteps& steps() const { return steps_; }
   const ModelMemory& memory() const { return *memory_; }
   SessionTensors& tensors() const { return *tensors_; }
   StepPrograms& programs() { return programs_; }
   const StepPrograms& programs() const { return programs_; }
-  Executor& executor() const { return *executor_; }
 
  private:
   void reserve_memory();

@@ -34,7 +34,7 @@ void SessionTensors::initialise(int member) {
   };
   for (std::size_t i = 0; i < graph_.parameters.size(); ++i)
     fill(memory_.parameters()[i], graph_.parameters[i].spec);
-  for (std::size_t i = 0; i < graph_.states.size(); ++i) fill(memory_.states()[i], graph_.states[i].second);
+  for (std::size_t i = 0; i < graph_.states.size(); ++i) fill(memory_.states()[i], graph_.states[i].spec);
 }
 
 void SessionTensors::repeat_values(const PersistentTensor& tensor, const ParameterSpec& spec,

@@ -100,7 +100,7 @@ class Emitter {
   std::string layer_;
   // The layer's elements of StepGraph::parameters and StepGraph::states.
   std::span<const TrainableParameter> parameters_;
-  std::span<const std::pair<TensorId, ParameterSpec>> states_;
+  std::span<const StateTensor> states_;
   std::vector<TensorId> inputs_;
   TensorId output_ = -1;
   // Outputs of layers that depend on a trained parameter.

@@ -75,10 +75,9 @@ class GraphBuilder {
           }))
         emitter_.differentiable_.insert(outputs_.back());
       for (const ParameterSpec& spec : layer.states)
-        graph_.states.emplace_back(add_tensor({spec.name, TensorRole::state, DType::f32, spec.shape}), spec);
+        graph_.states.push_back({add_tensor({spec.name, TensorRole::state, DType::f32, spec.shape}), spec});
     }
     graph_.images = outputs_.front();
-    graph_.logits = outputs_[static_cast<std::size_t>(used_[0])];
     const std::int64_t samples = network_.shape(network_.input())[0];
     graph_.labels = add_tensor({"labels", TensorRole::labels, DType::i32, {samples}});
     graph_.metrics = add_tensor({"metrics", TensorRole::metrics, DType::f64, {4}});
@@ -116,7 +115,7 @@ class GraphBuilder {
       emitter_.layer_ = i == 0 ? "loss" : fmt::format("loss{}", i + 1);
       const TensorId logits = outputs_[static_cast<std::size_t>(used_[i])];
       probabilities.push_back(emitter_.new_full_precision("probabilities", emitter_.shape(logits)));
-      problems.push_back({weighted() ? options_.loss_weights[i] : 1, i > 0});
+      problems.push_back({weighted() ? options_.loss_weights[i] : 1, i > 0, !options_.training});
       std::vector<TensorId> inputs = with_labels(logits);
       if (i > 0) inputs.push_back(metrics);
       const bool last = i + 1 == used_.size();
@@ -125,7 +124,7 @@ class GraphBuilder {
     }
     if (options_.keep_probabilities) graph_.probabilities = probabilities[0];
     if (!options_.training) return;
-    if (!emitter_.differentiable_.contains(graph_.logits))
+    if (!emitter_.differentiable_.contains(outputs_[static_cast<std::size_t>(used_[0])]))
       throw std::runtime_error(fmt::format("network {}: no parameter is trained", network_.name()));
     emitter_.phase_ = Phase::backward;
     for (std::size_t i = 0; i < used_.size(); ++i) {

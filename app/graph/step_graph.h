@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -33,7 +32,8 @@ enum class TensorRole : std::uint8_t {
   gradient,        // the gradient of a parameter, which the session sums over the ranks
   // Running statistics, which live as long as the run and are not trained.
   state,
-  // f64 [4]: loss, top-1 hits, top-5 hits and samples, which the session sums over the ranks.
+  // f64 [4]: the sums of loss, top-1 hits, top-5 hits and samples over this rank's batch. The
+  // session sums them over the ranks.
   metrics,
   activation,  // any tensor that lives inside one step
   host         // a copy of an activation in host memory
@@ -45,9 +45,12 @@ struct Tensor {
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
   // The tensor whose layout this one takes; -1 if none. A gradient names its activation or
-  // parameter, or the bf16 copy of the parameter. A second copy of an activation, a copy in host
-  // memory (compile/repeated_runs.h) and a slice (compile/batch_slices.h) name the activation.
+  // parameter, or the bf16 copy of the parameter. Slices and other copies of an activation name the
+  // activation.
   TensorId same_layout_as = -1;
+  // The tensor of the whole batch of which this one is a slice (compile/batch_slices.h); -1 if it
+  // is no slice.
+  TensorId slice_of = -1;
   bool full_precision = false;  // whether the tensor stays f32 if activations are bf16
 };
 
@@ -58,7 +61,7 @@ struct Node {
   NodeOp op;
   Phase phase = Phase::forward;
   std::vector<TensorId> inputs, outputs;
-  double flops = 0;
+  double flops = 0;  // of the node's batch or slice; a multiply-add counts as two
   // Whether the node belongs to backward and repeats a node of forward (recomputed.h).
   bool recompute = false;
   // The number of the slice of the batch that the node computes (compile/batch_slices.h); -1 if it
@@ -69,11 +72,6 @@ struct Node {
   bool is() const {
     return std::holds_alternative<Op>(op);
   }
-  bool is_all_reduce() const { return is<AllReduce>(); }
-  // Returns the transfer, or null if the node is another operation.
-  const Transfer* transfer() const { return std::get_if<Transfer>(&op); }
-  // Returns the copy, or null if the node is another operation.
-  const HostCopy* host_copy() const { return std::get_if<HostCopy>(&op); }
   // Returns the name for tables and traces: name_of(op), and "_again" if the node repeats a node of
   // forward. Throws std::logic_error if such a name is missing.
   std::string_view name() const;
@@ -87,14 +85,20 @@ struct TrainableParameter {
   TensorId copy = -1;
 };
 
+// A running statistic.
+struct StateTensor {
+  TensorId tensor = -1;
+  ParameterSpec spec;
+};
+
 struct StepGraph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
   // The parameters in the order of the network's layers.
   std::vector<TrainableParameter> parameters;
-  std::vector<std::pair<TensorId, ParameterSpec>> states;
+  std::vector<StateTensor> states;
   // -1 if the step, or this stage of it, does not use the tensor.
-  TensorId images = -1, labels = -1, transforms = -1, logits = -1, metrics = -1;
+  TensorId images = -1, labels = -1, transforms = -1, metrics = -1;
   // f32 [N, classes], kept to the end of the step; -1 if nothing reads the probabilities after the
   // step.
   TensorId probabilities = -1;

@@ -20,7 +20,7 @@ PlannedStep plan_partition(const Network& network, const StepOptions& options,
   run_on_all_ranks(world, [&] { whole = compile_steps(network, options, groups); });
 
   // 2. Rank 0 decides the placement of the step.
-  std::optional<Planner> planner;
+  std::optional<PartitionPlanner> planner;
   WholeStepTimes times;
   PartitionPlan plan;
   std::string message;

@@ -36,7 +36,7 @@ std::int64_t limit_of(std::int64_t requested, std::int64_t device_bytes) {
 
 }  // namespace
 
-struct Planner::State {
+struct PartitionPlanner::State {
   State(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
         MachineProfile profile);
 
@@ -65,8 +65,8 @@ struct Planner::State {
   std::int64_t one_rank_bytes_ = 0;  // bytes of the arena if one rank runs the whole step
 };
 
-Planner::State::State(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
-                      MachineProfile profile)
+PartitionPlanner::State::State(const CompiledSteps& whole, const StepOptions& options,
+                               const RankGroups& groups, MachineProfile profile)
     : whole_(whole),
       options_(options),
       groups_(groups),
@@ -79,7 +79,7 @@ Planner::State::State(const CompiledSteps& whole, const StepOptions& options, co
   one_rank_bytes_ = arena_bytes(stage_of_steps(whole_, one, 0, options_));
 }
 
-void Planner::State::refuse_impossible() const {
+void PartitionPlanner::State::refuse_impossible() const {
   if (memory_limit_ == 0) return;
   OpTimes any;
   any.node_ms.assign(whole_.train->graph.nodes.size(), 1);
@@ -93,8 +93,8 @@ void Planner::State::refuse_impossible() const {
   if (proof(kSlack)) throw std::runtime_error(where() + *proof(1));
 }
 
-double Planner::State::predict(const PartitionPlan& plan, const MeasuredOps& whole,
-                               const PlacedTimes& placed) const {
+double PartitionPlanner::State::predict(const PartitionPlan& plan, const MeasuredOps& whole,
+                                        const PlacedTimes& placed) const {
   OpTimes ops = whole.passed;
   ops.node_ms = placed.alone;
   MachineProfile profile = profile_;
@@ -110,19 +110,21 @@ double Planner::State::predict(const PartitionPlan& plan, const MeasuredOps& who
 
 // Returns the number of buffers, such as momenta, that the optimizer updates in addition to the
 // parameters. Each has as many bytes as the parameters.
-int Planner::State::buffers_of_update() const { return kernels::optimizer_inputs(options_.optimizer) - 2; }
+int PartitionPlanner::State::buffers_of_update() const {
+  return kernels::optimizer_inputs(options_.optimizer) - 2;
+}
 
-partition::TaskGraph Planner::State::tasks_of(const OpTimes& times) const {
+partition::TaskGraph PartitionPlanner::State::tasks_of(const OpTimes& times) const {
   return make_step_tasks(*whole_.train, dependences_,
                          {times, buffers_of_update(), profile_.reduce_ms, profile_.reduce_ms_per_byte});
 }
 
-std::int64_t Planner::State::arena_bytes(const CompiledSteps& steps) const {
+std::int64_t PartitionPlanner::State::arena_bytes(const CompiledSteps& steps) const {
   const auto scratch = [this](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };
   return MemoryPlan(steps, options_, scratch).total();
 }
 
-std::string Planner::State::where() const {
+std::string PartitionPlanner::State::where() const {
   return fmt::format("{} {} bytes, --partition {}: ",
                      memory_limit_ == options_.memory_limit
                          ? "--memory-limit"
@@ -130,15 +132,15 @@ std::string Planner::State::where() const {
                      memory_limit_, stages_);
 }
 
-partition::Machine Planner::State::machine_with(const std::vector<Bytes>& limits) const {
+partition::Machine PartitionPlanner::State::machine_with(const std::vector<Bytes>& limits) const {
   partition::Machine machine = describe_machine(profile_.links);
   for (int stage = 0; stage < std::ssize(limits); ++stage)
     machine.device(stage).memory_limit = limits[at(stage)];
   return machine;
 }
 
-partition::PartitionResult Planner::State::partition_tasks(const partition::TaskGraph& tasks,
-                                                           const std::vector<Bytes>& limits) const {
+partition::PartitionResult PartitionPlanner::State::partition_tasks(const partition::TaskGraph& tasks,
+                                                                    const std::vector<Bytes>& limits) const {
   const partition::Machine machine = machine_with(limits);
   const partition::CostModel cost(tasks, machine);
   partition::PartitionOptions options;
@@ -155,7 +157,7 @@ partition::PartitionResult Planner::State::partition_tasks(const partition::Task
 // Finds a placement whose arenas fit into memory. The partitioner ignores workspaces, gaps in the
 // arena, and that kernels work in place. So its memory limits are corrected until the real arenas
 // fit.
-PartitionPlan Planner::State::place(const partition::TaskGraph& tasks) const {
+PartitionPlan PartitionPlanner::State::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
@@ -188,8 +190,8 @@ PartitionPlan Planner::State::place(const partition::TaskGraph& tasks) const {
   throw std::runtime_error(where() + reason);
 }
 
-PartitionPlan Planner::State::plan_of(const partition::TaskGraph& tasks,
-                                      const partition::PartitionResult& result) const {
+PartitionPlan PartitionPlanner::State::plan_of(const partition::TaskGraph& tasks,
+                                               const partition::PartitionResult& result) const {
   if (!result.placement) throw std::runtime_error(fmt::format("--partition {}: {}", stages_, result.reason));
   const int nodes = static_cast<int>(whole_.train->graph.nodes.size());
   const partition::Machine machine = describe_machine(profile_.links);
@@ -213,7 +215,7 @@ PartitionPlan Planner::State::plan_of(const partition::TaskGraph& tasks,
 
 // Returns a plan with all tasks on the first rank, in the graph's order, because another order may
 // need more memory.
-PartitionPlan Planner::State::keep_whole(const partition::TaskGraph& tasks) const {
+PartitionPlan PartitionPlanner::State::keep_whole(const partition::TaskGraph& tasks) const {
   partition::PartitionResult whole;
   whole.placement =
       partition::Placement{stages_, std::vector<partition::DeviceIndex>(at(tasks.node_count()), 0), {}};
@@ -224,7 +226,7 @@ PartitionPlan Planner::State::keep_whole(const partition::TaskGraph& tasks) cons
 }
 
 // Sets what only reports need: the slowest link and the summaries of the stages.
-void Planner::State::complete(PartitionPlan& plan) const {
+void PartitionPlanner::State::complete(PartitionPlan& plan) const {
   plan.one_rank_bytes = one_rank_bytes_;
   plan.link_bytes_per_ms = std::numeric_limits<double>::max();
   for (int a = 0; a < stages_; ++a)
@@ -238,29 +240,29 @@ void Planner::State::complete(PartitionPlan& plan) const {
                    plan);
 }
 
-Planner::Planner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
-                 MachineProfile profile)
+PartitionPlanner::PartitionPlanner(const CompiledSteps& whole, const StepOptions& options,
+                                   const RankGroups& groups, MachineProfile profile)
     : state_(std::make_unique<State>(whole, options, groups, std::move(profile))) {
   state_->refuse_impossible();
 }
 
-Planner::~Planner() = default;
+PartitionPlanner::~PartitionPlanner() = default;
 
-std::int64_t Planner::memory_limit() const { return state_->memory_limit_; }
+std::int64_t PartitionPlanner::memory_limit() const { return state_->memory_limit_; }
 
-bool Planner::fits_one_rank() const {
+bool PartitionPlanner::fits_one_rank() const {
   return state_->memory_limit_ == 0 || state_->one_rank_bytes_ <= state_->memory_limit_;
 }
 
-PartitionPlan Planner::place(const MeasuredOps& ops) const {
+PartitionPlan PartitionPlanner::place(const MeasuredOps& ops) const {
   return state_->place(state_->tasks_of(ops.passed));
 }
 
 // Keeps the partitioned step only if it is predicted to be at least 5 % faster than one rank, or if
 // one rank cannot hold the step. The margin is needed because predictions leave out some waits for
 // tensors. On GPUs they have been 1 to 21 % too short, most of all for small kernels.
-PartitionPlan Planner::choose(PartitionPlan placed, const WholeStepTimes& whole_times,
-                              const PlacedTimes& stage_times) const {
+PartitionPlan PartitionPlanner::choose(PartitionPlan placed, const WholeStepTimes& whole_times,
+                                       const PlacedTimes& stage_times) const {
   constexpr double kWorthwhile = 0.95;
   const partition::TaskGraph tasks = state_->tasks_of(whole_times.ops.passed);
   const double one_rank_ms = ms(tasks.total_time()) * whole_times.concurrency_ratio;

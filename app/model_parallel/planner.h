@@ -1,8 +1,8 @@
 // Decides from measured times how the training step of a replica (plan.h) is partitioned over the
-// replica's ranks, or that one rank runs all of it. The planner neither measures nor communicates:
-// plan_partition() calls it between its measurements. First place() needs the times of the
-// operations (time_ops()). Then choose() needs those of the stages (time_stages()) and, if one rank
-// can hold the step, time_concurrency().
+// replica's ranks, or that one rank runs all of it. Rank 0 of the job makes the plan for all
+// replicas. The planner neither measures nor communicates: plan_partition() calls it between its
+// measurements. First place() needs the times of the operations (time_ops()). Then choose() needs
+// those of the stages (time_stages()) and, if one rank can hold the step, time_concurrency().
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,34 @@
 
 namespace convoy::app {
 
-class Planner {
+class PartitionPlanner {
  public:
   // `whole` is the undivided training step, which was compiled with `options`. `groups` must have
   // stages. All arguments except the profile must outlive the planner. Throws std::runtime_error if
   // it can prove that no placement fits into memory; the message names the limit and what needs
   // more.
-  Planner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
-          MachineProfile profile);
-  ~Planner();
+  PartitionPlanner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
+                   MachineProfile profile);
+  ~PartitionPlanner();
 
-  // Returns the largest number of bytes that a rank's arena may have; 0 if there is no limit.
+  // The functions below change nothing and may run at the same time in several threads.
+
+  // Returns the largest number of bytes that a rank's arena (compile/memory_plan.h) may have; 0 if
+  // there is no limit.
   std::int64_t memory_limit() const;
   // Returns whether one rank can hold the whole step within the memory limit.
   bool fits_one_rank() const;
 
   // Returns the fastest placement that the partitioner finds with the times of the undivided step's
-  // operations; with a memory limit, the first whose arenas fit. Each of up to 12 searches is
-  // limited in time, so the result may vary. Throws std::runtime_error if it finds no placement
-  // that fits. choose() sets the predictions and summaries.
+  // operations; with a memory limit, the first whose arenas fit. Takes up to some seconds. The
+  // search is limited in time, so the result may vary. Throws std::runtime_error if it finds no
+  // placement that fits. choose() sets the predictions and summaries.
   PartitionPlan place(const MeasuredOps& ops) const;
 
   // Returns the plan to run: `placed` with its predicted time, or a plan that keeps the whole step
   // on the first rank, if that rank can hold it and the stages are not predicted to be at least 5 %
-  // faster. `stage_times` were measured on the ranks that will run the stages of `placed`.
+  // faster. whole_times.ops must be what place() got. `stage_times` were measured on the ranks that
+  // will run the stages of `placed`.
   PartitionPlan choose(PartitionPlan placed, const WholeStepTimes& whole_times,
                        const PlacedTimes& stage_times) const;
 

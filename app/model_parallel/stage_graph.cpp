@@ -51,9 +51,9 @@ void keep_touched(StepGraph& graph) {
     return std::ranges::none_of(std::array{parameter.tensor, parameter.gradient, parameter.copy},
                                 [&](TensorId id) { return id >= 0 && touched[at(id)]; });
   });
-  std::erase_if(graph.states, [&](const auto& state) { return !touched[at(state.first)]; });
-  for (TensorId* id : {&graph.images, &graph.labels, &graph.transforms, &graph.metrics, &graph.logits,
-                       &graph.mix_of_images, &graph.mix_of_labels})
+  std::erase_if(graph.states, [&](const auto& state) { return !touched[at(state.tensor)]; });
+  for (TensorId* id : {&graph.images, &graph.labels, &graph.transforms, &graph.metrics, &graph.mix_of_images,
+                       &graph.mix_of_labels})
     if (*id >= 0 && !touched[at(*id)]) *id = -1;
 }
 

@@ -72,7 +72,7 @@ class TaskMaker {
     task.id = node;
     task.name = fmt::format("{}/{}", of.layer, of.name());
     task.time =
-        nanoseconds(of.is_all_reduce() ? reduce_ms(bytes(of.inputs[0])) : costs_.times.node_ms[at(node)]);
+        nanoseconds(of.is<AllReduce>() ? reduce_ms(bytes(of.inputs[0])) : costs_.times.node_ms[at(node)]);
     task.resident_bytes = first ? group.resident : 0;
     for (const TensorId output : of.outputs)
       if (step_.graph.tensors[at(output)].role == TensorRole::activation) task.output_bytes += bytes(output);

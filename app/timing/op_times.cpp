@@ -167,8 +167,7 @@ OpTimer::OpTimer(const CompiledGraph& step, kernels::Backend backend, const kern
     : ring_(std::make_unique<Ring>(step, backend, control, memory_limit)) {
   std::vector<kernels::Launch> launches;
   for (std::size_t node = 0; node < step.kernels.size(); ++node) {
-    const bool computes =
-        !step.graph.nodes[node].is_all_reduce() && step.graph.nodes[node].transfer() == nullptr;
+    const bool computes = !step.graph.nodes[node].is<AllReduce>() && !step.graph.nodes[node].is<Transfer>();
     computes_.push_back(computes);
     launches.push_back(computes ? ring_->bind(node) : kernels::Launch{});
   }

@@ -20,7 +20,7 @@ CompiledGraph alone_on_images(const CompiledGraph& whole, int reuse_delay) {
   graph.nodes.clear();
   for (std::size_t i = 0; i < whole.graph.nodes.size(); ++i) {
     const Node& node = whole.graph.nodes[i];
-    if (node.is_all_reduce()) continue;
+    if (node.is<AllReduce>()) continue;
     if (makes_stored_images(whole.graph, node)) {
       graph.images = node.outputs[0];  // the last of these nodes writes the images
       continue;

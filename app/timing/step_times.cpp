@@ -41,7 +41,7 @@ TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy)
     timed.last = session.finish_step()[0];
     const auto now = Clock::now();
     timed.ms.push_back(std::chrono::duration<double, std::milli>(now - std::exchange(before, now)).count());
-    timed.exposed_comm_ms += session.executor().exposed_comm_ms() / static_cast<double>(steps);
+    timed.exposed_comm_ms += session.exposed_comm_ms() / static_cast<double>(steps);
   };
   for (std::int64_t step = 0; step < steps; ++step) {
     session.start(copy == nullptr ? session.programs().train : *copy);

@@ -64,7 +64,7 @@ StepOptions Trainer::session_options(std::size_t number) const {
   session.input = input_of(options.backend, *dataset_, replica_capacity(), options.data_on_device);
   // The session of the first shape stores the images on the device. The other sessions read them
   // there.
-  if (number > 0 && session.input.kind == InputOptions::Kind::resident) session.input.resident_images = 1;
+  if (number > 0 && session.input.kind == InputOptions::Kind::resident) session.input.resident_images = 0;
   session.input.batches = static_cast<int>(std::ranges::count_if(data_groups(), has_members));
   session.synchronised_batch_norm = options.sync_batch_norm;
   session.mixing = options.mixes();
@@ -160,9 +160,9 @@ void Trainer::bind_session(Shape& shape) {
   std::unique_ptr<Session>& session = shape.session;
   run_on_all_ranks(*ranks_, [&] {
     const bool resident = shape.step.input.kind == InputOptions::Kind::resident;
-    const Session* owner = resident ? shapes_[0].session.get() : nullptr;
-    session = std::make_unique<Session>(std::move(*shape.steps), shape.step, groups, owner);
-    if (!resident || owner != nullptr || !session->memory().has_images()) return;
+    session = std::make_unique<Session>(std::move(*shape.steps), shape.step, groups);
+    if (!resident || !session->memory().has_images()) return;
+    if (&shape != &shapes_[0]) return session->read_images_of(*shapes_[0].session);
     dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
       if (signals_.received() != 0) throw ExitStatus{kRequeueStatus};
       session->tensors().put_image(first, pixels, count);

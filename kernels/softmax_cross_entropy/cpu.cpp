@@ -54,7 +54,7 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
   const auto body = [=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
-    const double smoothing = control->hyperparameters.label_smoothing;
+    const double smoothing = smoothing_of(problem, *control);
     const auto* mix = mix_of(operands, forward_inputs(problem));
     auto* rows = operands.scratch<double>();
     parallel_for(samples, [&](std::int64_t n) {

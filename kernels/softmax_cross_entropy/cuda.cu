@@ -17,6 +17,7 @@ struct Rows {
   // probabilities and dlogits in backward.
   DType from, to;
   float weight;
+  bool plain;
 };
 
 struct RowResult {
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(kRowThreads)
       const float at_other = load_element(rows.from, logits, first + target.other);
       at_labels += (1 - static_cast<double>(target.share)) * (at_other - at_label);
     }
-    const double smoothing = control->hyperparameters.label_smoothing;
+    const double smoothing = rows.plain ? 0 : control->hyperparameters.label_smoothing;
     double loss = log_sum - (1 - smoothing) * at_labels;
     if (smoothing != 0) loss -= smoothing / rows.classes * sums.value[1];
     results[blockIdx.x] = {loss, label >= 0 ? static_cast<std::int32_t>(sums.value[2]) : -1};
@@ -120,8 +121,12 @@ __global__ void backward(const void* probabilities, const std::int32_t* labels, 
 
 Rows rows_of(const char* operation, const LossProblem& problem, const KernelRequest& request) {
   const TensorDesc &from = request.inputs[0], &to = request.outputs[0];
-  return {static_cast<int>(from.shape[0]), static_cast<int>(from.shape[1]), common_dtype(operation, {&from}),
-          common_dtype(operation, {&to}), problem.weight};
+  return {static_cast<int>(from.shape[0]),
+          static_cast<int>(from.shape[1]),
+          common_dtype(operation, {&from}),
+          common_dtype(operation, {&to}),
+          problem.weight,
+          problem.plain};
 }
 
 }  // namespace

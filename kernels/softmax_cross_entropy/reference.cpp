@@ -46,8 +46,8 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
     for (std::int64_t n = 0; n < samples; ++n) {
       const float* logits = operands.in(0) + n * classes;
       const RowTarget label = row_target(operands.in<std::int32_t>(1), n, mix, control);
-      const double loss = softmax_row(logits, operands.out(0) + n * classes, classes, label,
-                                      control->hyperparameters.label_smoothing);
+      const double loss =
+          softmax_row(logits, operands.out(0) + n * classes, classes, label, smoothing_of(problem, *control));
       if (label.own < 0) continue;
       const std::int64_t rank = rank_of(logits, classes, label.own);
       metrics[0] += loss;

@@ -1,6 +1,6 @@
 // Softmax and cross-entropy against integer labels, with label smoothing (Szegedy et al., CVPR
 // 2016). The target is (1 - s) on the label plus s / K on every class, where s is
-// control->hyperparameters.label_smoothing.
+// control->hyperparameters.label_smoothing, or 0 if the problem is `plain`.
 //   softmax_cross_entropy_forward   {logits, labels, [mix], [metrics: auxiliary]}
 //                                   -> {probabilities, metrics}
 //   softmax_cross_entropy_backward  {probabilities, labels, [mix]} -> {dlogits}   may be in place
@@ -27,7 +27,12 @@ inline constexpr int kLossMetrics = 4;
 struct LossProblem {
   float weight = 1;
   bool auxiliary = false;
+  bool plain = false;  // without label smoothing, as evaluations report the loss; used by forward
 };
+
+inline float smoothing_of(const LossProblem& problem, const StepControl& control) {
+  return problem.plain ? 0 : control.hyperparameters.label_smoothing;
+}
 
 // Returns how many inputs forward has without the operand `mix`.
 inline std::size_t forward_inputs(const LossProblem& problem) { return problem.auxiliary ? 3 : 2; }

@@ -15,8 +15,8 @@ namespace {
 
 struct Loss {
   float smoothing = 0, weight = 1;
-  bool auxiliary = false;
-  LossProblem problem() const { return {weight, auxiliary}; }
+  bool auxiliary = false, plain = false;
+  LossProblem problem() const { return {weight, auxiliary, plain}; }
 };
 
 StepControl control_of(const Loss& loss, const Tensor& label) {
@@ -96,6 +96,16 @@ TEST(SoftmaxCrossEntropy, OfAnAuxiliaryOutputAddsToTheMetrics) {
     EXPECT_NEAR(metrics[0], 10 + 0.25 * run_reference(with({0.1f})).outputs[1].values[0], 1e-12);
     EXPECT_EQ(std::vector(metrics.begin() + 1, metrics.end()), (std::vector<double>{3, 5, 7}));
   }
+}
+
+TEST(SoftmaxCrossEntropy, OfAnEvaluationIgnoresLabelSmoothing) {
+  Random random(6);
+  const Tensor label = random_labels(random, 6, 10, 1), logits = random.uniform({6, 10}, -4, 4);
+  const Case evaluated = loss({.smoothing = 0.1f, .plain = true}, logits, label);
+  expect_matches_reference(evaluated);
+  for (const Backend b : {Backend::reference, Backend::cpu})
+    EXPECT_EQ(run(b, Layout::row_major, evaluated).outputs[1].values,
+              run(b, Layout::row_major, loss({0}, logits, label)).outputs[1].values);
 }
 
 TEST(SoftmaxCrossEntropy, BackwardIsTheDerivative) {

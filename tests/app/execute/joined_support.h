@@ -54,10 +54,10 @@ class JoinedRun {
     }
     std::vector<Session*> joined;
     for (const Network& network : networks) {
-      options.input.resident_images = joined.empty() ? set_->size() : 1;
-      const Session* owner = kind == Kind::resident && !joined.empty() ? joined[0] : nullptr;
+      options.input.resident_images = joined.empty() ? set_->size() : 0;
       sessions_.push_back(std::make_unique<Session>(whole_steps(network, options, ranks_), options,
-                                                    RankGroups{&ranks_, &ranks_, nullptr}, owner));
+                                                    RankGroups{&ranks_, &ranks_, nullptr}));
+      if (kind == Kind::resident && !joined.empty()) sessions_.back()->read_images_of(*joined[0]);
       joined.push_back(sessions_.back().get());
     }
     if (kind == Kind::resident) put_images(*sessions_[0]);

@@ -37,7 +37,7 @@ TEST(Members, GoOnWhenOneRetires) {
   MembersRun all(residual(), {}, 0, 3), rest(residual(), {}, 0, 3);
   all.train(2), rest.train(2);
   const CheckpointState retired = rest.state(1);
-  rest.session().executor().retire(1);
+  rest.session().retire(1);
   all.train(2), rest.train(2);
   for (const int member : {0, 2}) expect_same_member(rest.state(member), all.state(member), member);
   expect_same_member(rest.state(1), retired, 1);

@@ -265,11 +265,11 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
     Session traced = whole_session(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
     fill(plain, network), fill(traced, network);
     const auto expected = losses(plain, 4);
-    traced.executor().prepare_trace(traced.programs().train, 2);
+    traced.prepare_trace(2);
     std::vector<double> found;
     std::vector<std::int64_t> began, ended;
     for (int step = 0; step < 4; ++step) {
-      if (step == 1) traced.executor().begin_trace();
+      if (step == 1) traced.begin_trace();
       traced.control().step = static_cast<std::uint64_t>(step);
       began.push_back(now());
       traced.start(traced.programs().train);
@@ -277,7 +277,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
       ended.push_back(now());
     }
     EXPECT_EQ(found, expected) << lanes << " lanes";
-    const auto steps = traced.executor().traced_steps();
+    const auto steps = traced.traced_steps();
     ASSERT_EQ(steps.size(), 2u);
     // The clocks of the host and of the GPU may differ by at most this many nanoseconds.
     constexpr std::int64_t kClocks = 200'000;

@@ -64,7 +64,7 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     Trained trained;
     const auto finish = [&] {
       trained.losses.push_back(session.finish_step()[0].loss());
-      trained.exposed_ms += session.executor().exposed_comm_ms();
+      trained.exposed_ms += session.exposed_comm_ms();
     };
     const int steps = test::brief() ? 3 : kSteps;
     for (int step = 0; step < steps; ++step) {
@@ -271,8 +271,8 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   options.backend = GetParam();
   Session session = whole_session(net, options, *ranks_);
   fill(session, batch, batch * world().rank());
-  session.executor().prepare_trace(session.programs().train, kSteps);
-  session.executor().begin_trace();
+  session.prepare_trace(kSteps);
+  session.begin_trace();
   for (int step = 0; step < kSteps; ++step) {
     session.control().step = static_cast<std::uint64_t>(step);
     session.start(session.programs().train);
@@ -281,7 +281,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   const auto& instructions = session.programs().train.instructions();
   const auto update = std::ranges::find(instructions, "optimizer_update", &Instruction::kind);
   ASSERT_NE(update, instructions.end());
-  for (const TracedStep& step : session.executor().traced_steps()) {
+  for (const TracedStep& step : session.traced_steps()) {
     const Interval updated = step[static_cast<std::size_t>(update - instructions.begin())].time;
     constexpr double kBytesPerNanosecond = 10'000;  // no memory is faster than this
     // Time stamps at the same point of the program differ by at most this many nanoseconds.

@@ -134,7 +134,7 @@ TEST(Graphs, SynchronisedStatisticsAreReducedOverSeveralRanksOnly) {
     const StepGraph graph = build(network, 3);
     EXPECT_EQ(count<AllReduce>(graph), 2 * norms);
     for (const Node& node : graph.nodes)
-      if (node.is_all_reduce()) {
+      if (node.is<AllReduce>()) {
         EXPECT_EQ(tensor_of(graph, node.inputs[0]).dtype, kernels::DType::f64);
       }
     const StepGraph local = build_step_graph(network, {.synchronised_batch_norm = false, .ranks = 3});

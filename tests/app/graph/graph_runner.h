@@ -44,6 +44,11 @@ class GraphRunner {
 
   const StepGraph& graph() const { return compiled_.graph; }
   kernels::StepControl& control() { return control_; }
+  // The logits [N, classes] of the main output, which the first loss reads.
+  TensorId logits() const {
+    const auto loss = std::ranges::find_if(graph().nodes, &Node::is<SoftmaxCrossEntropyForward>);
+    return loss->inputs[0];
+  }
 
   // Runs the step and returns the mean loss over the samples that are not padding.
   double run() {
@@ -122,7 +127,7 @@ class GraphRunner {
 
   void bind(std::size_t node) {
     // There is only one rank, so a sum over the ranks changes nothing.
-    if (graph().nodes[node].is_all_reduce()) return;
+    if (graph().nodes[node].is<AllReduce>()) return;
     std::vector<void*> inputs, outputs;
     for (const TensorId tensor : graph().nodes[node].inputs) inputs.push_back(address_[id(tensor)]);
     for (const TensorId tensor : graph().nodes[node].outputs) outputs.push_back(address_[id(tensor)]);
@@ -142,7 +147,7 @@ class GraphRunner {
     const Shape& shape = graph().tensors[id(graph().images)].shape;
     initialize({"images", shape, Initializer::normal(1)}, 17,
                static_cast<float*>(address_[id(graph().images)]));
-    const auto classes = static_cast<std::uint32_t>(graph().tensors[id(graph().logits)].shape[1]);
+    const auto classes = static_cast<std::uint32_t>(graph().tensors[id(logits())].shape[1]);
     for (std::int32_t i = 0; i < batch; ++i)
       labels()[i] =
           static_cast<std::int32_t>(kernels::philox(23, static_cast<std::uint64_t>(i)).word[0] % classes);

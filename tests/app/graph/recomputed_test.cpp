@@ -28,7 +28,7 @@ TEST(Recomputed, EveryForwardOperationRunsAgainButSumsAndTheLoss) {
       for (const Node& node : graph.nodes) {
         if (node.phase == Phase::backward) continue;
         const bool once =
-            node.is<BatchNormStatistics>() || node.is<SoftmaxCrossEntropyForward>() || node.is_all_reduce();
+            node.is<BatchNormStatistics>() || node.is<SoftmaxCrossEntropyForward>() || node.is<AllReduce>();
         EXPECT_EQ(!recomputed(node, {0}).has_value(), once) << node.name() << " of " << node.layer;
       }
     }

@@ -41,7 +41,7 @@ class Planning : public testing::TestWithParam<Backend> {
     profile.device_bytes = device_bytes;
     const Network network = every_op();
     const CompiledSteps whole = compile_steps(network, options, groups);
-    const Planner planner(whole, options, groups, std::move(profile));
+    const PartitionPlanner planner(whole, options, groups, std::move(profile));
     WholeStepTimes times{time_ops(whole, options, groups, planner.memory_limit())};
     const PartitionPlan plan = planner.place(times.ops);
     // Returns times of the stages that are `factor` times those of the whole step's operations.

@@ -121,7 +121,7 @@ class Ranks {
   bool peer_at(std::size_t rank, Action action, int transfer) const {
     const std::vector<Node>& program = nodes(rank);
     for (std::size_t i = 0; i <= next_[rank] && i < program.size(); ++i)
-      if (const Transfer* end = program[i].transfer();
+      if (const Transfer* end = std::get_if<Transfer>(&program[i].op);
           end && end->transfer == transfer && end->action == action)
         return true;
     return false;
@@ -129,8 +129,8 @@ class Ranks {
 
   bool can_go_on(std::size_t rank) const {
     const Node& node = nodes(rank)[next_[rank]];
-    if (node.transfer() == nullptr) return true;
-    const Transfer& end = *node.transfer();
+    if (!node.is<Transfer>()) return true;
+    const Transfer& end = std::get<Transfer>(node.op);
     const auto peer = static_cast<std::size_t>(end.peer);
     switch (end.action) {
       case Action::send_begin:
@@ -148,8 +148,8 @@ class Ranks {
 
   void step(std::size_t rank) {
     const Node& node = nodes(rank)[next_[rank]++];
-    if (node.transfer() == nullptr) return run_node(node, memory_[rank]);
-    const Transfer& end = *node.transfer();
+    if (!node.is<Transfer>()) return run_node(node, memory_[rank]);
+    const Transfer& end = std::get<Transfer>(node.op);
     const auto peer = static_cast<std::size_t>(end.peer);
     switch (end.action) {
       case Action::send_begin:

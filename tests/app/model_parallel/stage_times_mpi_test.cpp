@@ -26,7 +26,7 @@ TEST(StageTimes, CoverEveryNodeThatComputes) {
   ASSERT_EQ(times.alone_ms.size(), stage.graph.nodes.size());
   ASSERT_EQ(times.slowdown.size(), stage.graph.nodes.size());
   for (std::size_t node = 0; node < stage.graph.nodes.size(); ++node) {
-    const bool computes = !stage.graph.nodes[node].is_all_reduce();
+    const bool computes = !stage.graph.nodes[node].is<AllReduce>();
     EXPECT_EQ(times.alone_ms[node] > 0, computes) << stage.graph.nodes[node].layer;
     EXPECT_TRUE(std::isfinite(times.slowdown[node]) && times.slowdown[node] > 0);
   }

@@ -61,8 +61,7 @@ class Oracle {
     GraphRunner evaluation(fused, {.training = false}, kernels::Backend::cpu);
     fill(evaluation);
     evaluation.run();
-    expect_close(evaluation.read(evaluation.graph().logits), expected_.at("logits"), 1e-4, 0,
-                 what + " logits");
+    expect_close(evaluation.read(evaluation.logits()), expected_.at("logits"), 1e-4, 0, what + " logits");
     GraphRunner training(fused, {}, kernels::Backend::cpu);
     fill(training);
     EXPECT_NEAR(training.run(), expected_.at("loss")[0], 1e-4 * expected_.at("loss")[0]) << what;
