@@ -106,7 +106,7 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
   std::vector<int> numbers;
   for (const CalibratedJob& job : jobs) numbers.push_back(job.number);
   SharedDevice::Groups each;
-  for (const int job : numbers) each.push_back({job});
+  for (const int job : numbers) each.push_back({job}), device_.set_turn_factor(job, 1);
   device_.arrange(each);
   for (const int job : numbers) {
     const double rate = measure({job}, kLeastTime)[job];
@@ -136,7 +136,7 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
     device_.arrange(result.groups);
   }
   if (interrupted_()) return std::nullopt;
-  result.seconds_left = predict(jobs, result);
+  result.seconds_left = schedule(jobs, result);
   if (interrupted_()) return std::nullopt;
   return result;
 }
@@ -210,13 +210,18 @@ std::map<int, double> Calibrator::rates_of(const std::vector<int>& set, const Ca
   return known != measured_.end() ? known->second : measured_[set] = measure(set, kLeastTime);
 }
 
-double Calibrator::predict(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
+// Sets in the device how long the turns are. Returns the seconds until the last of the jobs has
+// ended.
+double Calibrator::schedule(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
   // The first call of work_of() measures sets of jobs, which takes time, and the jobs work on
   // meanwhile. The second call uses these measurements and counts the work that is left now.
   for (const std::vector<int>& group : result.groups) work_of(group, jobs, result);
   const double computing = device_.swaps() ? share_that_computes(jobs, result) : 1;
   std::vector<GroupOfJobs> groups;
   for (const std::vector<int>& group : result.groups) groups.push_back(work_of(group, jobs, result));
+  const std::vector<double> factors = lengthen_turns(groups, computing);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    for (const int job : result.groups[i]) device_.set_turn_factor(job, factors[i]);
   return makespan_ms(groups, computing) / 1000;
 }
 

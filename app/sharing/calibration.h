@@ -63,7 +63,7 @@ class Calibrator {
                       const Calibration& result);
   double steps_left(const CalibratedJob& job) const;
   std::map<int, double> rates_of(const std::vector<int>& set, const Calibration& result);
-  double predict(const std::vector<CalibratedJob>& jobs, const Calibration& result);
+  double schedule(const std::vector<CalibratedJob>& jobs, const Calibration& result);
 
   SharedDevice& device_;
   const double saved_bytes_per_ms_;

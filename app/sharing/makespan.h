@@ -30,4 +30,11 @@ struct GroupOfJobs {
 // (memory_map.h).
 double makespan_ms(std::span<const GroupOfJobs> groups, double computing);
 
+// Returns for each group by how much to lengthen its turns, so that the last job ends early, and
+// lengthens GroupOfJobs::turn by that. A long last checkpoint may be written when all other jobs
+// have ended. A group with such a job gets longer turns, so that the steps of others hide the
+// checkpoint (Jackson's rule: what has the most work left after the device goes first; Pinedo,
+// "Scheduling", chapter 3). No other job's steps end more than a quarter later for that.
+std::vector<double> lengthen_turns(std::span<GroupOfJobs> groups, double computing);
+
 }  // namespace convoy::app

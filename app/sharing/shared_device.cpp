@@ -122,6 +122,11 @@ SharedDevice::Progress SharedDevice::progress(int job) const {
   return progress;
 }
 
+void SharedDevice::set_turn_factor(int job, double factor) {
+  const Lock lock(mutex_);
+  turns_.set_turn_factor(job, factor);
+}
+
 void SharedDevice::set_step_ms(int job, double milliseconds) {
   const Lock lock(mutex_);
   turns_.set_step_ms(job, milliseconds);

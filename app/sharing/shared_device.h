@@ -67,6 +67,8 @@ class SharedDevice {
   // Sets how long a step takes if the job runs alone. From this, steps_of_turn() computes turns
   // that are long compared with the copies of states.
   void set_step_ms(int job, double milliseconds);
+  // Sets how many times as many steps a turn of the job has as it needs for these copies.
+  void set_turn_factor(int job, double factor);
   // Returns the number of steps in a turn of the job.
   std::int64_t steps_of_turn(int job) const;
   std::int64_t memory_bytes() const;  // the bytes that are reserved for all jobs

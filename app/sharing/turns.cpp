@@ -194,8 +194,8 @@ bool Turns::leaves_state_free(int number) const {
 // A turn takes at least as long as the copies of states that it causes, so that the copies can run
 // during the steps of other jobs. If the job overwrites another job's state, the copies cannot run
 // during steps. Its turn then takes kExposed times as long as the copies, so that the copies take
-// only a small part of the time. A turn never has more than kMostStepsOfTurn steps. Without
-// prefetching it has one step.
+// only a small part of the time. This never takes more than kMostStepsOfTurn steps. Without
+// prefetching a turn has one step.
 std::int64_t Turns::steps_of_turn(int job) const {
   constexpr double kExposed = 8;
   if (!options_.prefetch) return 1;
@@ -210,7 +210,8 @@ std::int64_t Turns::steps_of_turn(int job) const {
       ms = std::max(ms, copies);
   }
   const double step_ms = at(job).step_ms > 0 ? at(job).step_ms : 10;
-  return std::clamp<std::int64_t>(std::llround(std::ceil(ms / step_ms)), 1, kMostStepsOfTurn);
+  const double steps = std::clamp<double>(std::ceil(ms / step_ms), 1, kMostStepsOfTurn);
+  return std::llround(steps * at(job).turn_factor);
 }
 
 }  // namespace convoy::app

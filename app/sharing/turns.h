@@ -39,6 +39,8 @@ class Turns {
   // Lets only the trainings `jobs` run, or all trainings if `jobs` has no value.
   void focus(std::optional<std::vector<int>> jobs) { focus_ = std::move(jobs); }
   void set_step_ms(int job, double milliseconds) { at(job).step_ms = milliseconds; }
+  // Sets how many times as many steps a turn of the job has as it needs for the copies of states.
+  void set_turn_factor(int job, double factor) { at(job).turn_factor = factor; }
   std::int64_t steps_of_turn(int job) const;
 
   // To use the device, a job calls wait(), then admits() until that returns true, then enter(), and
@@ -69,7 +71,7 @@ class Turns {
     bool expected = false;  // whether a service will start a step soon
     int group = 0, urgent = 0;
     std::int64_t turn_steps = 0;
-    double step_ms = 0;
+    double step_ms = 0, turn_factor = 1;
     Clock::time_point last_active{};
     bool takes_turns() const { return !ended && !traits.service; }
     bool waits_for_step() const { return takes_turns() && waiting == Use::step; }

@@ -45,6 +45,37 @@ TEST(CalibrationMakespan, JobsOfAGroupEndOneAfterTheOther) {
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 200 + 1000);
 }
 
+// With equal turns both groups end their steps at 800 ms, and the first one's last checkpoint would
+// end at 1100. So the first group must end at 500, which takes four fifths of the time until then.
+TEST(CalibrationTurns, AreLongerIfThatHidesALongCheckpoint) {
+  std::vector<GroupOfJobs> groups{{0, 10, {{400, 0, 300}}}, {0, 10, {{400, 0, 0}}}};
+  EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 1100);
+  EXPECT_EQ(lengthen_turns(groups, 1), (std::vector<double>{16, 4}));
+  EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 800);
+}
+
+// Not all of the last checkpoints can be hidden.
+TEST(CalibrationTurns, NeverMakeItLonger) {
+  std::vector<GroupOfJobs> groups{
+      {0, 10, {{500, 0, 400}}}, {0, 20, {{300, 0, 200}, {600, 0, 10}}}, {0, 5, {{400, 20, 100}}}};
+  const double equal = makespan_ms(groups, 0.8);
+  lengthen_turns(groups, 0.8);
+  EXPECT_LT(makespan_ms(groups, 0.8), equal);
+  EXPECT_GE(makespan_ms(groups, 0.8), 1500 / 0.8);
+}
+
+// Hiding the long job's checkpoint of 3 s would make the short job wait for hours.
+TEST(CalibrationTurns, DoNotLetAShortJobWaitForALongOne) {
+  std::vector<GroupOfJobs> groups{{0, 10, {{36e6, 0, 3000}}}, {0, 10, {{60e3, 0, 0}}}};
+  EXPECT_EQ(lengthen_turns(groups, 1), (std::vector<double>{1, 1}));
+}
+
+TEST(CalibrationTurns, AreAsTheyWereWithoutLongCheckpoints) {
+  std::vector<GroupOfJobs> groups{{0, 10, {{500, 30, 0}}}, {2, 7, {{300, 0, 900}}}, {0, 20, {{400, 0, 0}}}};
+  EXPECT_EQ(lengthen_turns(groups, 1), (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(lengthen_turns({}, 1), std::vector<double>());
+}
+
 TEST(CalibrationMakespan, NoJobNeedsNoTime) { EXPECT_EQ(makespan_ms({}, 1), 0); }
 
 }  // namespace

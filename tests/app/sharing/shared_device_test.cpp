@@ -169,6 +169,25 @@ TEST(SharedDevice, TurnsGoRoundStepByStep) {
   EXPECT_GT(changes, 50);
 }
 
+TEST(SharedDevice, TurnsMayHaveSeveralSteps) {
+  SharedDevice device({});
+  std::vector<int> order;
+  run_jobs(device, 2, [&](int job, DeviceGate& gate) {
+    gate.reserve(need(1, 1));
+    device.set_turn_factor(job, job == 0 ? 5 : 1);
+    for (int step = 0; step < (job == 0 ? 100 : 20); ++step) {
+      const Admission admitted(&gate, Use::step);
+      order.push_back(job);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+  });
+  // Job 0 keeps its turn, although job 1 waits. A thread that was held up loses its turn.
+  int changes = 0;
+  for (std::size_t i = 1; i < order.size(); ++i) changes += order[i] != order[i - 1] ? 1 : 0;
+  EXPECT_GT(changes, 10);
+  EXPECT_LT(changes, 60);
+}
+
 TEST(SharedDevice, OnlyTheJobThatDoesNotFitFails) {
   SharedDevice device(limited(20));
   std::atomic<int> failed = -1, done = 0;
