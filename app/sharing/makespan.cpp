@@ -1,10 +1,8 @@
 #include "app/sharing/makespan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
-#include <utility>
 
 namespace convoy::app {
 namespace {
@@ -61,56 +59,13 @@ std::vector<End> ends_of_steps(std::span<const GroupOfJobs> groups, double compu
   }
 }
 
-double length_of(const GroupOfJobs& group) {
-  double length = 0;
-  for (const GroupJob& job : group.jobs) length = std::max(length, job.steps_end);
-  return length;
-}
-
-// Returns how long after the group's last step its checkpoints are written.
-double tail_of(const GroupOfJobs& group) {
-  double tail = 0;
-  for (const GroupJob& job : group.jobs)
-    tail = std::max(tail, job.steps_end + job.closing - length_of(group));
-  return tail;
-}
-
-// Lengthens the turns of each group of the lowest priority that would write checkpoints after the
-// last step of all. It then ends earlier, by `part` of the time for these checkpoints. The other
-// groups keep their turns.
-void end_early(std::span<GroupOfJobs> groups, double part, double computing) {
-  constexpr double kMostOfLate = 0.9;  // the other groups always get some of the time
-  const int lowest = std::ranges::min_element(groups, {}, &GroupOfJobs::priority)->priority;
-  std::vector<char> late(groups.size(), 0);
-  for (bool found = true; std::exchange(found, false);) {
-    const std::vector<End> ends = ends_of_steps(groups, computing);
-    const double last = std::ranges::max_element(ends, {}, &End::at)->at;
-    const auto ends_late = [&](const GroupOfJobs& group) {
-      return std::ranges::any_of(ends, [&](const End& end) {
-        const bool own =
-            std::ranges::any_of(group.jobs, [&](const GroupJob& job) { return &job == end.job; });
-        return own && end.at + end.job->closing > last;
-      });
-    };
-    // The share of the time that a late group needs until it must end.
-    const auto share = [&](const GroupOfJobs& group) {
-      const double length = length_of(group) / computing;
-      return length / std::max(last - part * tail_of(group), length);
-    };
-    double of_late = 0, rest = 0;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (groups[i].priority != lowest || length_of(groups[i]) == 0) continue;
-      if (!late[i] && ends_late(groups[i])) late[i] = found = true;
-      if (late[i])
-        of_late += share(groups[i]);
-      else
-        rest += groups[i].turn;
-    }
-    if (!found || rest == 0) return;
-    const double scale = std::min(1.0, kMostOfLate / of_late);
-    for (std::size_t i = 0; i < groups.size(); ++i)
-      if (late[i]) groups[i].turn = scale * share(groups[i]) / (1 - scale * of_late) * rest;
-  }
+// Returns the group whose last checkpoint is written last.
+std::size_t last_group(std::span<const GroupOfJobs> groups, std::span<const End> ends) {
+  const auto saved = [](const End& end) { return end.at + end.job->closing; };
+  const GroupJob* const last = std::ranges::max_element(ends, {}, saved)->job;
+  std::size_t group = 0;
+  while (std::ranges::none_of(groups[group].jobs, [&](const GroupJob& job) { return &job == last; })) ++group;
+  return group;
 }
 
 }  // namespace
@@ -120,28 +75,25 @@ std::vector<double> lengthen_turns(std::span<GroupOfJobs> groups, double computi
   // A turn may be one step, and only whole steps can be added. So let all groups have turns of
   // several steps if some have longer turns than others.
   constexpr double kFiner = 4;
-  std::vector<double> factors(groups.size(), 1), turns;
-  if (groups.size() < 2) return factors;
+  constexpr int kAttempts = 64;
+  std::vector<double> factors(groups.size(), 1), longer(groups.size(), kFiner), turns;
+  const std::vector<End> equal = ends_of_steps(groups, computing);
+  if (groups.size() < 2 || equal.empty()) return factors;
+  std::map<const GroupJob*, double> latest;
+  for (const End& end : equal) latest[end.job] = kMostDelay * end.at;
   for (const GroupOfJobs& group : groups) turns.push_back(group.turn);
   const auto set = [&](const std::vector<double>& by) {
     for (std::size_t i = 0; i < groups.size(); ++i) groups[i].turn = by[i] * turns[i];
   };
-  std::map<const GroupJob*, double> equal;
-  for (const End& end : ends_of_steps(groups, computing)) equal[end.job] = end.at;
   double best = makespan_ms(groups, computing);
-  for (const double part : {1.0, 0.75, 0.5, 0.25}) {
-    set(std::vector<double>(groups.size(), 1));
-    end_early(groups, part, computing);
-    std::vector<double> longer;
-    for (std::size_t i = 0; i < groups.size(); ++i)
-      longer.push_back(std::max(1.0, std::round(kFiner * groups[i].turn / turns[i])));
+  std::vector<End> ends = equal;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    ++longer[last_group(groups, ends)];
     set(longer);
-    const std::vector<End> ends = ends_of_steps(groups, computing);
-    const auto delayed = [&](const End& end) { return end.at > kMostDelay * equal[end.job]; };
-    const double makespan = makespan_ms(groups, computing);
-    if (makespan >= best || std::ranges::any_of(ends, delayed)) continue;
-    best = makespan;
-    factors = std::move(longer);
+    ends = ends_of_steps(groups, computing);
+    if (std::ranges::any_of(ends, [&](const End& end) { return end.at > latest[end.job]; })) break;
+    if (const double makespan = makespan_ms(groups, computing); makespan < best)
+      best = makespan, factors = longer;
   }
   set(factors);
   return factors;
