@@ -68,9 +68,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointState& s
   image.write_tensors("optimizer", state.optimizer);
   if (!state.averages.empty()) image.write_tensors("averages", state.averages);
   if (!state.class_names.empty()) image.write_texts("class_names", state.class_names);
-  const auto bytes = image.finish();
-  seal(bytes);
-  write_whole(path, bytes);
+  write_sealed(path, image.finish());
 }
 
 CheckpointState load_checkpoint(const std::filesystem::path& path) {

@@ -227,7 +227,7 @@ void CheckpointImage::write_texts(const std::string& dataset, const std::vector<
   hdf5::check(H5Dwrite(set.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, characters.data()), what);
 }
 
-std::span<std::byte> CheckpointImage::finish() {
+std::span<const std::byte> CheckpointImage::finish() {
   hdf5::check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), file_name_);
   // Use the buffer of HDF5's core driver without a copy. The buffer begins with the user block,
   // which H5Fget_file_image does not count.
@@ -235,7 +235,7 @@ std::span<std::byte> CheckpointImage::finish() {
   hdf5::check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &handle), file_name_);
   const ssize_t bytes = H5Fget_file_image(file_.get(), nullptr, 0);
   hdf5::check(bytes < 0 ? -1 : 0, file_name_);
-  return {*static_cast<std::byte**>(handle), kSealBytes + static_cast<std::size_t>(bytes)};
+  return {*static_cast<const std::byte* const*>(handle), kSealBytes + static_cast<std::size_t>(bytes)};
 }
 
 CheckpointReader::CheckpointReader(std::string file)

@@ -52,9 +52,9 @@ class CheckpointImage {
   Attributes& root() { return root_; }
   void write_tensors(const std::string& group, const std::vector<SavedTensor>& tensors);
   void write_texts(const std::string& dataset, const std::vector<std::string>& texts);
-  // Returns the bytes of the file, which live as long as this object. The caller writes the
-  // checksum into the first kSealBytes of them (sealed_file.h).
-  std::span<std::byte> finish();
+  // Returns the bytes of the file, which live as long as this object. The first kSealBytes of them
+  // are left for the seal (sealed_file.h).
+  std::span<const std::byte> finish();
 
  private:
   std::string file_name_;

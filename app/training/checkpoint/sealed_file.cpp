@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -29,6 +30,15 @@ std::string seal_text(std::size_t bytes, const std::string& digest) {
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& message) {
   throw std::runtime_error(fmt::format("{}: {}", path.string(), message));
+}
+
+// The file is written in blocks of this size, so that the disk works while the rest is written.
+constexpr std::size_t kBlockBytes = std::size_t{16} << 20;
+
+std::string digest_of(std::span<const std::byte> bytes) {
+  Sha256 hash;
+  hash.update(bytes.data(), bytes.size());
+  return hash.hex_digest();
 }
 
 class Descriptor {
@@ -61,28 +71,35 @@ std::pair<std::string, std::size_t> digest_of_rest(std::ifstream& stream) {
 
 }  // namespace
 
-void seal(std::span<std::byte> image) {
+void write_sealed(const std::filesystem::path& path, std::span<const std::byte> image) {
   if (image.size() < kSealBytes) throw std::invalid_argument("no room for the seal");
   const auto rest = image.subspan(kSealBytes);
-  Sha256 hash;
-  hash.update(rest.data(), rest.size());
-  const auto text = seal_text(rest.size(), hash.hex_digest());
-  std::memcpy(image.data(), text.data(), kSealBytes);
-}
-
-void write_whole(const std::filesystem::path& path, std::span<const std::byte> image) {
+  std::future<std::string> digest = std::async(std::launch::async, digest_of, rest);
   data::AtomicFile file(path);
   Descriptor descriptor(file.path(), O_WRONLY | O_CREAT | O_TRUNC);
   const auto check = [&](bool good, const char* action) {
     if (!good) fail(path, fmt::format("cannot {}: {}", action, std::strerror(errno)));
   };
   check(descriptor.get() >= 0, "create");
-  while (!image.empty()) {
-    const auto written = ::write(descriptor.get(), image.data(), image.size());
-    if (written < 0 && errno == EINTR) continue;
-    check(written >= 0, "write");
-    image = image.subspan(static_cast<std::size_t>(written));
+  const auto write_at = [&](std::span<const std::byte> bytes, std::size_t offset) {
+    while (!bytes.empty()) {
+      const auto written = ::pwrite(descriptor.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (written < 0 && errno == EINTR) continue;
+      check(written >= 0, "write");
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+      offset += static_cast<std::size_t>(written);
+    }
+  };
+  for (std::size_t at = 0; at < rest.size(); at += kBlockBytes) {
+    const auto block = rest.subspan(at, std::min(kBlockBytes, rest.size() - at));
+    write_at(block, kSealBytes + at);
+    // Starts to move the block to the disk. Only commit() makes sure that it gets there, so an
+    // error here does not matter.
+    ::sync_file_range(descriptor.get(), static_cast<off64_t>(kSealBytes + at),
+                      static_cast<off64_t>(block.size()), SYNC_FILE_RANGE_WRITE);
   }
+  const std::string text = seal_text(rest.size(), digest.get());
+  write_at(std::as_bytes(std::span(text)), 0);
   check(descriptor.close(), "write");
   file.commit();
 }

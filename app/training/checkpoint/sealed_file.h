@@ -12,12 +12,11 @@ namespace convoy::app {
 
 inline constexpr std::size_t kSealBytes = 512;
 
-// Computes the seal of all bytes after the first kSealBytes and writes it into those first bytes.
-void seal(std::span<std::byte> image);
-
-// Writes the file atomically: the old file at `path` stays until the new file is complete.
-// Throws std::runtime_error, for example "<path>: cannot write: No space left on device".
-void write_whole(const std::filesystem::path& path, std::span<const std::byte> image);
+// Writes the image to a file, but in place of the first kSealBytes the seal of the bytes after
+// them. Computes the seal while the rest is written. The write is atomic: the old file at `path`
+// stays until the new file is complete. Throws std::runtime_error, for example "<path>: cannot
+// write: No space left on device".
+void write_sealed(const std::filesystem::path& path, std::span<const std::byte> image);
 
 // Thrown for a file that could be read but is no checkpoint, is truncated or is damaged.
 struct DamagedFile : std::runtime_error {

@@ -28,9 +28,8 @@ class Checkpoint : public FolderTest {
     ASSERT_GE(file, 0) << "the file opens as plain HDF5";
     edit(file);
     ASSERT_GE(H5Fclose(file), 0);
-    auto content = content_of(path_);
-    seal(std::as_writable_bytes(std::span(content)));
-    write_content(path_, content);
+    const auto content = content_of(path_);
+    write_sealed(path_, std::as_bytes(std::span(content)));
   }
   std::filesystem::path path_;
 };
