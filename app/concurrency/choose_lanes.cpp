@@ -4,6 +4,7 @@
 
 #include "app/concurrency/lane_choice.h"
 #include "app/execute/run_on_all_ranks.h"
+#include "app/execute/session_tools.h"
 #include "kernels/device/gpu_model.h"
 #include "kernels/device/tuning.h"
 
@@ -42,7 +43,7 @@ LaneChoice own_choice(Session& session, const Program& program, const StepOption
   const ResourceTable resources = track_resources(program);
   const std::string key = choice_key(resources.device.name, program);
   if (const auto known = kernels::tuning::find(key)) return cached_choice(key, *known, program, options);
-  session.prepare_timing();
+  SessionTools(session).prepare_timing();
   LaneChoice choice;
   {
     const std::unique_ptr<StepTimer> timer = make_step_timer(session, program);

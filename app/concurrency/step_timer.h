@@ -40,8 +40,8 @@ class StepTimer {
 
 // Makes a timer for a program of the session. Session and program must outlive the timer. The timer
 // leaves out instructions that communicate, and those that make images from stored pixels. Call
-// Session::prepare_timing() before timing, and SessionTensors::reset() afterwards, because timing
-// spoils the session's memory.
+// SessionTools::prepare_timing() before timing, and SessionTensors::reset() afterwards, because
+// timing spoils the session's memory.
 std::unique_ptr<StepTimer> make_step_timer(const Session& session, const Program& program);
 
 }  // namespace convoy::app

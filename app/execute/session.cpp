@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/execute/fill_with_numbers.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
@@ -162,10 +161,6 @@ void Session::start_after(const Session* before) {
   executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
 }
 
-int Session::summed_buckets() const {
-  return communication_.buckets != nullptr ? communication_.buckets->finished() : 0;
-}
-
 void Session::load(data::BatchLease batch, std::int64_t first_image, std::span<const int> members) {
   executor_->load(std::move(batch), members.empty() ? all_members_ : members,
                   images_at_ + first_image * options_.input.stored.bytes());
@@ -182,28 +177,6 @@ std::span<const StepMetrics> Session::finish_step() {
   if (options_.gate != nullptr) options_.gate->finished(in_flight_trains_.front());
   in_flight_trains_.pop_front();
   return metrics;
-}
-
-void Session::prepare_timing() {
-  const Admission admitted = tensors_->use_memory();
-  tensors_->copy_parameters();
-  const auto fill = [&](void* data, std::int64_t bytes) {
-    fill_with_numbers(options_.backend, static_cast<std::byte*>(data), bytes);
-  };
-  for (const int member : all_members_) {
-    fill(memory_->of_member(memory_->update_workspace(), member), memory_->plan().bytes(Region::activations));
-    if (memory_->has_images() && options_.input.kind == InputOptions::Kind::filled)
-      fill(memory_->of_member(memory_->images(), member), static_cast<std::int64_t>(images().desc.bytes()));
-    kernels::StepControl values = control(member);
-    values.valid = static_cast<std::int32_t>(memory_->capacity());
-    values.global_valid = values.valid * groups_.replicas->size();
-    values.learning_rate = 0;
-    kernels::copy_in(options_.backend, memory_->of_member(memory_->control(), member), &values,
-                     sizeof values);
-    const kernels::MixParameters mix;
-    if (memory_->has_mix())
-      kernels::copy_in(options_.backend, memory_->of_member(memory_->mix(), member), &mix, sizeof mix);
-  }
 }
 
 }  // namespace convoy::app

@@ -4,7 +4,9 @@
 //
 // For each step: load() a batch or write the input, start() a program, and later finish_step(), in
 // the order of the starts. The steps of different ranks exchange data, so all ranks of a session's
-// groups start the same programs in the same order. Only one thread at a time may use a session.
+// groups start the same programs in the same order, and destroy their sessions in the same order.
+// Only one thread at a time may use a session. Tools that time or trace steps find more in
+// session_tools.h.
 #pragma once
 
 #include <cstdint>
@@ -45,16 +47,17 @@ class Session {
   // The input of a member's next step: control values, labels with one element per row of the
   // batch, and images. Values stay until they are changed. Of the control values, the constructor
   // sets seed and hyperparameters, load() sets valid, global_valid and first_sample, and the caller
-  // sets step and learning_rate. load() also sets the labels and images. The caller may write
-  // images() only with InputOptions::Kind::filled.
+  // sets step and learning_rate. load() also sets labels, images and how samples are mixed. The
+  // caller may write images() only with InputOptions::Kind::filled.
   kernels::StepControl& control(int member = 0) { return executor_->control(member); }
   std::span<std::int32_t> labels(int member = 0) { return executor_->labels(member); }
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
 
   // Makes `batch` the input of the next step of the given members; of all members if `members` is
-  // empty. The batch has as many rows as the network's batch (ModelMemory::capacity()). A device
-  // may hold the batch until the step is finished. If the device stores all images, `first_image`
-  // is the index of the first image of the batch's split (training or test).
+  // empty. A step takes at most InputOptions::batches different batches. A batch has as many rows
+  // as the network's batch (ModelMemory::capacity()). A device may hold it until the step is
+  // finished. If the device stores all images, `first_image` is the index of the first image of the
+  // batch's split (training or test).
   void load(data::BatchLease batch, std::int64_t first_image = 0, std::span<const int> members = {});
   // Starts a step. `program` is one of programs(), or a copy of one with other lanes that lives as
   // long as the session:
@@ -69,9 +72,11 @@ class Session {
   void start(const Program& program, bool stop_requested = false);
   // Waits for the oldest step in flight. Returns its metrics, one element per member, which are the
   // same on every rank. They are valid until the next call. Throws std::runtime_error if the device
-  // failed.
+  // failed, and std::logic_error if no step is in flight.
   std::span<const StepMetrics> finish_step();
   int steps_in_flight() const { return executor_->in_flight(); }
+  // Returns how many steps to keep in flight so that a device never waits for the host. It is 0 on
+  // a host, where start() itself computes the step.
   int steps_ahead() const { return executor_->steps_ahead(); }
   // Both are of the step that finish_step() returned last. The probabilities [samples of a full
   // batch, classes] are valid until the next start(), and empty unless
@@ -86,21 +91,6 @@ class Session {
   // session of this rank. If `before` is null, steps wait for no other session.
   void start_after(const Session* before);
 
-  // Prepares a trace of the first `steps` training steps that are started after begin_trace(). It
-  // changes no results. On a host it does nothing; there, use Program::instrument().
-  void prepare_trace(int steps) { executor_->prepare_trace(programs_.train, steps); }
-  void begin_trace() { executor_->begin_trace(); }
-  // Returns the traced steps in their order. All of them must be finished.
-  std::vector<TracedStep> traced_steps() const { return executor_->traced_steps(); }
-  // Returns how many gradient buckets (comm/buckets.h) of the step in flight are summed over the
-  // ranks. Used on hosts, where only one step is in flight.
-  int summed_buckets() const;
-
-  // Fills the memory with the control values of a full batch and with numbers to compute with, so
-  // that instructions can be timed one by one. Timing spoils parameters and states: call
-  // SessionTensors::reset() afterwards.
-  void prepare_timing();
-
   // The parts of the session. The programs may get lanes before the first step.
   const CompiledSteps& steps() const { return steps_; }
   const ModelMemory& memory() const { return *memory_; }
@@ -109,6 +99,7 @@ class Session {
   const StepPrograms& programs() const { return programs_; }
 
  private:
+  friend class SessionTools;
   void reserve_memory();
   void make_executor();
   int most_waits() const;

@@ -1,5 +1,6 @@
 // The training or evaluation step as a static graph. It lists every tensor and every operation of
-// forward and backward, in an order in which they can run. It knows shapes and dependences.
+// forward and backward, in an order in which they can run. It knows shapes and dependences. N is
+// the number of samples in this rank's batch.
 // compile_graph() (app/compile) chooses kernels, layouts and offsets. A session (app/execute) adds
 // addresses, lanes, the sums of gradients and metrics over the ranks, and the update.
 #pragma once
@@ -19,7 +20,8 @@ namespace convoy::app {
 using TensorId = int;  // index into StepGraph::tensors
 
 enum class TensorRole : std::uint8_t {
-  // The input: images [N, C, H, W] from the loader, or stored pixels (passes/device_input.h).
+  // The input: images [N, C, H, W] from the loader, or stored pixels
+  // (app/graph/passes/device_input.h).
   images,
   // i32 [N]: the class of each sample; -1 in rows without a sample (data/loader/batch.h).
   labels,
@@ -28,7 +30,7 @@ enum class TensorRole : std::uint8_t {
   // i32 [kMixWords]: how samples are mixed (kernels/device/mix_parameters.h).
   mix,
   parameter,       // a parameter, which lives as long as the run
-  parameter_copy,  // a bf16 copy of a parameter (passes/precision.h)
+  parameter_copy,  // a bf16 copy of a parameter (app/graph/passes/precision.h)
   gradient,        // the gradient of a parameter, which the session sums over the ranks
   // Running statistics, which live as long as the run and are not trained.
   state,
@@ -40,6 +42,9 @@ enum class TensorRole : std::uint8_t {
 };
 
 struct Tensor {
+  // A parameter, its bf16 copy and a state have the name in their ParameterSpec, and a gradient has
+  // that of its parameter with ".gradient"; a session finds their memory by it. Other names are for
+  // messages.
   std::string name;
   TensorRole role = TensorRole::activation;
   kernels::DType dtype = kernels::DType::f32;
@@ -48,8 +53,8 @@ struct Tensor {
   // parameter, or the bf16 copy of the parameter. Slices and other copies of an activation name the
   // activation.
   TensorId same_layout_as = -1;
-  // The tensor of the whole batch of which this one is a slice (compile/batch_slices.h); -1 if it
-  // is no slice.
+  // The tensor of the whole batch of which this one is a slice (app/compile/batch_slices.h); -1 if
+  // it is no slice.
   TensorId slice_of = -1;
   bool full_precision = false;  // whether the tensor stays f32 if activations are bf16
 };
@@ -60,12 +65,14 @@ struct Node {
   std::string layer;  // for example "layer1.0.conv1"
   NodeOp op;
   Phase phase = Phase::forward;
+  // The operands in the order that the header of the node's kernel states. Only one node writes
+  // each activation; an all-reduce changes its input in place.
   std::vector<TensorId> inputs, outputs;
   double flops = 0;  // of the node's batch or slice; a multiply-add counts as two
-  // Whether the node belongs to backward and repeats a node of forward (recomputed.h).
+  // Whether the node belongs to backward and repeats a node of forward (app/graph/recomputed.h).
   bool recompute = false;
-  // The number of the slice of the batch that the node computes (compile/batch_slices.h); -1 if it
-  // computes the whole batch.
+  // The number of the slice of the batch that the node computes (app/compile/batch_slices.h); -1 if
+  // it computes the whole batch.
   int slice = -1;
 
   template <typename Op>
@@ -109,7 +116,7 @@ struct StepGraph {
 
   // Returns indices into `parameters`: first the parameters with a gradient, in the order in which
   // backward finishes the gradients, then the others. The flat buffers have this order
-  // (FlatLayout, compile/update_kernels.h).
+  // (FlatLayout, app/compile/update_kernels.h).
   std::vector<int> parameters_by_gradient() const;
 };
 

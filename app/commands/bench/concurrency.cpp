@@ -17,6 +17,7 @@
 #include "app/concurrency/sample_streams.h"
 #include "app/errors.h"
 #include "app/execute/lane_plan.h"
+#include "app/execute/session_tools.h"
 #include "app/median.h"
 #include "app/model/zoo/zoo.h"
 #include "app/timing/limited_steps.h"
@@ -79,7 +80,7 @@ class ConcurrencyBench {
     const LaneChoice measured = *choose_lanes(session_, step_, ranks);
     const LaneChoice model =
         choose_by_model(plain, resources_, device_throughput(step_), session_.programs().lanes);
-    session_.prepare_timing();
+    SessionTools(session_).prepare_timing();
     timer_ = make_step_timer(session_, session_.programs().train);
     load_ = make_step_load(plain, timer_->op_ms(), resources_, device_throughput(step_));
     rows_.push_back({"one by one", "every kernel launched by the host", std::nullopt});
@@ -98,7 +99,8 @@ class ConcurrencyBench {
 
   void run() {
     fill_batch(session_, classes_, 1);
-    session_.prepare_timing();  // sets the control values that kernels read; no step has set them
+    SessionTools(session_)
+        .prepare_timing();  // sets the control values that kernels read; no step has set them
     for (std::int64_t round = 0; round < options_.rounds; ++round)
       for (Row& row : rows_) row.ms.push_back(time(row, round == 0 ? options_.warmup : 1));
     run_sample_streams();

@@ -62,7 +62,7 @@ void Trace::instrument() {
   // that it may start, so that traced steps allocate nothing.
   events_.reserve(static_cast<std::size_t>(kSteps) * (2 * instructions.size() + 2));
   open_buckets_.reserve(instructions.size());
-  if (on_device_) return session_.prepare_trace(static_cast<int>(step_names_.size()));
+  if (on_device_) return tools_.prepare_trace(static_cast<int>(step_names_.size()));
   session_.programs().train.instrument([this](std::size_t index, const kernels::Launch& launch) {
     return [this, index, launch](kernels::Stream stream) {
       if (!active_) return launch(stream);
@@ -77,7 +77,7 @@ void Trace::begin_step(std::int64_t step) {
   active_ = step >= first_ && step <= last_;
   if (!active_) return;
   if (on_device_) {
-    if (step == first_) session_.begin_trace();
+    if (step == first_) tools_.begin_trace();
     return;
   }
   step_began_ = ns_of(Clock::now());
@@ -98,7 +98,7 @@ void Trace::operation(std::size_t index, Clock::time_point began) {
     events_.push_back({begin, 0, &layers_[index], &kBucketKind, kCommunicationLane,
                        static_cast<int>(open_buckets_.size()) - 1});
   }
-  const auto finished = static_cast<std::size_t>(session_.summed_buckets());
+  const auto finished = static_cast<std::size_t>(tools_.summed_buckets());
   close_buckets(actions_[index] == BucketAction::wait ? open_buckets_.size() : finished, end);
 }
 
@@ -112,7 +112,7 @@ void Trace::close_buckets(std::size_t finished, std::int64_t now) {
 // operations.
 void Trace::note_device_steps() {
   const auto& instructions = session_.programs().train.instructions();
-  const std::vector<TracedStep> steps = session_.traced_steps();
+  const std::vector<TracedStep> steps = tools_.traced_steps();
   for (std::size_t n = 0; n < steps.size(); ++n) {
     Event whole{std::numeric_limits<std::int64_t>::max(), 0, &step_names_[n], &kStepKind, kStepLane};
     int buckets = 0;

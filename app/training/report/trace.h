@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "app/execute/session.h"
+#include "app/execute/session_tools.h"
 #include "app/training/report/report.h"
 #include "comm/communicator.h"
 
@@ -63,6 +64,7 @@ class Trace {
 
   const std::string file_;
   Session& session_;
+  SessionTools tools_{session_};
   const comm::Communicator& ranks_;
   const bool on_device_;
   std::int64_t first_, last_;  // the first and the last traced step

@@ -8,6 +8,7 @@
 #include "app/concurrency/glp4nn.h"
 #include "app/concurrency/lane_choice.h"
 #include "app/concurrency/sample_streams.h"
+#include "app/execute/session_tools.h"
 #include "app/model/zoo/zoo.h"
 #include "app/timing/step_times.h"
 #include "app/training/checkpoint/session_state.h"
@@ -45,7 +46,7 @@ class LanesOnGpu : public testing::Test {
   static LaneChoice chosen(Session& session) {
     const Program& program = session.programs().train;
     const ResourceTable resources = track_resources(program);
-    session.prepare_timing();
+    SessionTools(session).prepare_timing();
     LaneChoice choice;
     {
       const auto timer = make_step_timer(session, program);
@@ -122,7 +123,7 @@ TEST_F(LanesOnGpu, ConvolutionsRunSampleBySample) {
   const RankGroups groups{&rank_, &rank_, nullptr};
   const CompiledSteps steps = compile_steps(network, made, groups);
   Session session(steps, made, groups);
-  session.prepare_timing();
+  SessionTools(session).prepare_timing();
   const Program& program = session.programs().train;
   const StepLoad load = make_step_load(program, estimated_op_ms(program, device_throughput(made)),
                                        track_resources(program), device_throughput(made));

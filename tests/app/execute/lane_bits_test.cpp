@@ -6,6 +6,7 @@
 #include <random>
 
 #include "app/execute/lane_plan.h"
+#include "app/execute/session_tools.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
 #include "tests/app/execute/train_step.h"
@@ -89,7 +90,7 @@ TEST(LaneBits, ResetBringsTheFirstValuesBack) {
   StepOptions options;
   comm::SingleRank rank;
   Session session = whole_session(network, options, rank), untouched = whole_session(network, options, rank);
-  session.prepare_timing();
+  SessionTools(session).prepare_timing();
   session.programs().train.run();
   CheckpointState spoilt, state, expected;
   SessionState(session).capture(spoilt);

@@ -10,6 +10,7 @@
 
 #include "app/compile/fit_memory.h"
 #include "app/compile/repeated_runs.h"
+#include "app/execute/session_tools.h"
 #include "app/sharing/shared_device.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
@@ -265,11 +266,11 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
     Session traced = whole_session(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
     fill(plain, network), fill(traced, network);
     const auto expected = losses(plain, 4);
-    traced.prepare_trace(2);
+    SessionTools(traced).prepare_trace(2);
     std::vector<double> found;
     std::vector<std::int64_t> began, ended;
     for (int step = 0; step < 4; ++step) {
-      if (step == 1) traced.begin_trace();
+      if (step == 1) SessionTools(traced).begin_trace();
       traced.control().step = static_cast<std::uint64_t>(step);
       began.push_back(now());
       traced.start(traced.programs().train);
@@ -277,7 +278,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
       ended.push_back(now());
     }
     EXPECT_EQ(found, expected) << lanes << " lanes";
-    const auto steps = traced.traced_steps();
+    const auto steps = SessionTools(traced).traced_steps();
     ASSERT_EQ(steps.size(), 2u);
     // The clocks of the host and of the GPU may differ by at most this many nanoseconds.
     constexpr std::int64_t kClocks = 200'000;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "app/execute/session_tools.h"
 #include "comm/single_rank.h"
 #include "tests/app/execute/cuda_calls.h"
 #include "tests/app/execute/ranks_on.h"
@@ -271,8 +272,8 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   options.backend = GetParam();
   Session session = whole_session(net, options, *ranks_);
   fill(session, batch, batch * world().rank());
-  session.prepare_trace(kSteps);
-  session.begin_trace();
+  SessionTools(session).prepare_trace(kSteps);
+  SessionTools(session).begin_trace();
   for (int step = 0; step < kSteps; ++step) {
     session.control().step = static_cast<std::uint64_t>(step);
     session.start(session.programs().train);
@@ -281,7 +282,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   const auto& instructions = session.programs().train.instructions();
   const auto update = std::ranges::find(instructions, "optimizer_update", &Instruction::kind);
   ASSERT_NE(update, instructions.end());
-  for (const TracedStep& step : session.traced_steps()) {
+  for (const TracedStep& step : SessionTools(session).traced_steps()) {
     const Interval updated = step[static_cast<std::size_t>(update - instructions.begin())].time;
     constexpr double kBytesPerNanosecond = 10'000;  // no memory is faster than this
     // Time stamps at the same point of the program differ by at most this many nanoseconds.

@@ -1,0 +1,35 @@
+// What tools need of a session to time and to trace its steps. A training does without.
+#pragma once
+
+#include <vector>
+
+#include "app/execute/session.h"
+
+namespace convoy::app {
+
+class SessionTools {
+ public:
+  // The session must outlive this object.
+  explicit SessionTools(Session& session) : session_(session) {}
+
+  // Fills the memory with the control values of a full batch and with numbers to compute with, so
+  // that instructions can be timed one by one. Timing spoils parameters and states: call
+  // SessionTensors::reset() afterwards.
+  void prepare_timing();
+
+  // Prepares a trace of the first `steps` training steps that are started after begin_trace(). It
+  // changes no results. On a host it does nothing; there, use Program::instrument().
+  void prepare_trace(int steps);
+  void begin_trace();
+  // Returns the traced steps in their order. All of them must be finished.
+  std::vector<TracedStep> traced_steps() const;
+
+  // Returns how many gradient buckets (comm/buckets.h) of the step in flight are summed over the
+  // ranks. Used on hosts, where only one step is in flight.
+  int summed_buckets() const;
+
+ private:
+  Session& session_;
+};
+
+}  // namespace convoy::app
