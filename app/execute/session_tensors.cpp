@@ -100,24 +100,30 @@ std::vector<float> SessionTensors::read(const PersistentTensor& tensor, int memb
 std::vector<std::vector<float>> SessionTensors::read(std::span<const PersistentTensor* const> tensors,
                                                      int member) const {
   const bool on_host = options_.backend != kernels::Backend::cuda;
-  std::vector<std::vector<float>> values;
-  std::vector<std::vector<std::byte>> copies;  // with the layouts of the device
-  for (const PersistentTensor* tensor : tensors) {
-    values.emplace_back(on_host ? static_cast<std::size_t>(tensor->desc.shape.elements()) : 0);
-    copies.emplace_back(on_host ? 0 : tensor->desc.bytes());
+  std::vector<std::vector<float>> values(tensors.size());
+  // Tensors whose order in device memory is not row-major are copied here first.
+  std::vector<std::vector<std::byte>> copies(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const kernels::TensorDesc& desc = tensors[i]->desc;
+    if (on_host || kernels::is_row_major_f32(desc))
+      values[i].resize(static_cast<std::size_t>(desc.shape.elements()));
+    else
+      copies[i].resize(desc.bytes());
   }
   {
     const Admission admitted = use_memory();
     for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const kernels::TensorDesc& desc = tensors[i]->desc;
       const void* const address = memory_.of_member(tensors[i]->address, member);
+      void* const to = copies[i].empty() ? static_cast<void*>(values[i].data()) : copies[i].data();
       if (on_host)
-        kernels::to_row_major(tensors[i]->desc, address, values[i].data());
+        kernels::to_row_major(desc, address, values[i].data());
       else
-        kernels::copy_out(options_.backend, copies[i].data(), address, copies[i].size(),
-                          kernels::After::nothing);
+        kernels::copy_out(options_.backend, to, address, desc.bytes(), kernels::After::nothing);
     }
   }
-  for (std::size_t i = 0; !on_host && i < tensors.size(); ++i) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (copies[i].empty()) continue;
     values[i].resize(static_cast<std::size_t>(tensors[i]->desc.shape.elements()));
     kernels::to_row_major(tensors[i]->desc, copies[i].data(), values[i].data());
     copies[i] = {};
@@ -131,6 +137,9 @@ void SessionTensors::write(const PersistentTensor& tensor, const std::vector<flo
   void* const address = memory_.of_member(tensor.address, member);
   if (options_.backend != kernels::Backend::cuda)
     return kernels::from_row_major(tensor.desc, row_major.data(), address);
+  if (kernels::is_row_major_f32(tensor.desc))
+    return kernels::copy_in(options_.backend, address, row_major.data(), tensor.desc.bytes(),
+                            kernels::After::nothing);
   std::vector<std::byte> bytes(tensor.desc.bytes());
   kernels::from_row_major(tensor.desc, row_major.data(), bytes.data());
   kernels::copy_in(options_.backend, address, bytes.data(), bytes.size(), kernels::After::nothing);

@@ -244,9 +244,11 @@ void Trainer::save_checkpoints(bool only_best) {
   const auto save = [&] {
     for_live([&](std::size_t i) {
       if (only_best && !better_[i]) return;
-      trainings_[i]->save_checkpoint(step_, only_best    ? Keep::best
-                                            : better_[i] ? Keep::newest_and_best
-                                                         : Keep::newest);
+      trainings_[i]->save_checkpoint(step_,
+                                     only_best    ? Keep::best
+                                     : better_[i] ? Keep::newest_and_best
+                                                  : Keep::newest,
+                                     step_ == total_steps_);
     });
   };
   if (sessions_) sessions_->average_states();

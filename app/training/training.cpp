@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -79,16 +80,21 @@ void Training::describe(CheckpointState& state, std::int64_t step) const {
   state.options_json = json_text(options);
 }
 
-void Training::save_checkpoint(std::int64_t step, Keep keep) {
+void Training::save_checkpoint(std::int64_t step, Keep keep, bool last) {
   CheckpointState state;
   if (captures_) state_->capture(state);
+  if (last) digest_step_ = step;
   const auto write = [&] {
     if (ranks_.rank() != 0) return;
+    std::future<void> hashed;
+    if (last)
+      hashed = std::async(std::launch::async, [&] { digest_ = app::parameters_sha256(state.parameters); });
     describe(state, step);
     if (keep == Keep::best)
       checkpoints_->save_best(state);
     else
       checkpoints_->save(state, keep == Keep::newest_and_best);
+    if (last) hashed.get();
   };
   run_on_all_ranks(ranks_, write, "writing of the checkpoint");
 }
@@ -174,7 +180,7 @@ bool Training::keeps_results() const {
 }
 
 void Training::finish(std::int64_t step, std::int64_t arena_bytes) {
-  parameters_sha256_ = state_->parameters_sha256();
+  parameters_sha256_ = digest_step_ == step ? digest_ : state_->parameters_sha256();
   const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
   const PeakMemory peak = largest_peaks(ranks_, arena_bytes);
   if (keeps_results()) return;

@@ -58,10 +58,11 @@ class Training {
   // moving average is compared.
   bool evaluated(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
   // Saves a checkpoint on rank 0. It serves all replicas, because their parameters are the same.
-  // The other ranks wait, but fail after --timeout seconds. save_checkpoint() and finish() are
-  // collective.
+  // The other ranks wait, but fail after --timeout seconds. If `last` is set, finish() follows at
+  // this step, and the digest of the parameters is computed while the file is written.
+  // save_checkpoint() and finish() are collective.
   enum class Keep : std::uint8_t { newest, newest_and_best, best };
-  void save_checkpoint(std::int64_t step, Keep keep);
+  void save_checkpoint(std::int64_t step, Keep keep, bool last);
   void finish(std::int64_t step, std::int64_t arena_bytes);
   // Returns whether a resumed run had no step left and its folder still holds the results.
   // Collective.
@@ -94,6 +95,9 @@ class Training {
   double last_loss_, last_accuracy_;
   double best_accuracy_ = -1;
   std::string parameters_sha256_;
+  // The digest of the parameters after step digest_step_, on rank 0; -1 if there is none.
+  std::string digest_;
+  std::int64_t digest_step_ = -1;
 };
 
 }  // namespace convoy::app

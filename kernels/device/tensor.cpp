@@ -7,6 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "kernels/device/parallel.h"
+
 namespace convoy::kernels {
 namespace {
 
@@ -57,24 +59,29 @@ void store(DType type, void* base, std::int64_t index, float value) {
   }
 }
 
-// Calls visit(row-major index, index in the buffer) for every element, except padding.
+// Calls visit(row-major index, index in the buffer) for every element, except padding, from several
+// threads.
 template <typename Visit>
 void for_each_element(const TensorDesc& desc, Visit visit) {
   if (desc.layout == Layout::any) throw std::logic_error("tensor without a layout");
   if (desc.shape.rank() != 4 || desc.layout == Layout::row_major) {
-    for (std::int64_t i = 0; i < desc.shape.elements(); ++i) visit(i, i);
+    parallel_pieces(desc.shape.elements(), kPiece, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) visit(i, i);
+    });
     return;
   }
   const auto [n, c, h, w] = std::array{desc.shape[0], desc.shape[1], desc.shape[2], desc.shape[3]};
+  const std::int64_t pixels = h * w, channels = c;
   const std::int64_t block = desc.layout == Layout::channels_last ? c
                              : desc.layout == Layout::blocked8    ? 8
                                                                   : 16;
   const std::int64_t blocks = (c + block - 1) / block;
-  std::int64_t index = 0;
-  for (std::int64_t in = 0; in < n; ++in)
-    for (std::int64_t ic = 0; ic < c; ++ic)
-      for (std::int64_t pixel = 0; pixel < h * w; ++pixel)
-        visit(index++, ((in * blocks + ic / block) * h * w + pixel) * block + ic % block);
+  parallel_for(n, [&](std::int64_t in) {
+    std::int64_t index = in * channels * pixels;
+    for (std::int64_t ic = 0; ic < channels; ++ic)
+      for (std::int64_t pixel = 0; pixel < pixels; ++pixel)
+        visit(index++, ((in * blocks + ic / block) * pixels + pixel) * block + ic % block);
+  });
 }
 
 }  // namespace
@@ -118,8 +125,18 @@ std::size_t TensorDesc::bytes() const {
   return static_cast<std::size_t>(padded.elements()) * bytes_of(dtype);
 }
 
+bool is_row_major_f32(const TensorDesc& desc) {
+  if (desc.dtype != DType::f32 || desc.layout == Layout::any || desc.layout == Layout::opaque) return false;
+  if (desc.shape.rank() != 4 || desc.layout == Layout::row_major) return true;
+  return desc.layout == Layout::channels_last && (desc.shape[1] == 1 || desc.shape[2] * desc.shape[3] == 1);
+}
+
 void to_row_major(const TensorDesc& desc, const void* from, float* to) {
   if (desc.layout == Layout::opaque) return desc.opaque->to_row_major(from, to);
+  if (is_row_major_f32(desc)) {
+    if (desc.bytes() > 0) std::memcpy(to, from, desc.bytes());
+    return;
+  }
   for_each_element(desc, [&](std::int64_t row_major, std::int64_t index) {
     to[row_major] = load(desc.dtype, from, index);
   });
@@ -127,6 +144,10 @@ void to_row_major(const TensorDesc& desc, const void* from, float* to) {
 
 void from_row_major(const TensorDesc& desc, const float* from, void* to) {
   if (desc.layout == Layout::opaque) return desc.opaque->from_row_major(from, to);
+  if (is_row_major_f32(desc)) {
+    if (desc.bytes() > 0) std::memcpy(to, from, desc.bytes());
+    return;
+  }
   std::memset(to, 0, desc.bytes());
   for_each_element(desc, [&](std::int64_t row_major, std::int64_t index) {
     store(desc.dtype, to, index, from[row_major]);

@@ -62,6 +62,8 @@ struct TensorDesc {
   std::size_t bytes() const;  // the bytes of the buffer, padding included
 };
 
+// Returns whether a buffer of the tensor holds float32 in row-major order, without padding.
+bool is_row_major_f32(const TensorDesc& desc);
 // Convert between a buffer and float32 in row-major order, which checkpoints, tests and the
 // reference backend use. Both addresses must be in host memory. from_row_major sets padding to
 // zero.
