@@ -18,6 +18,9 @@ namespace {
 constexpr double kHostOperations = 5e10, kHostBytes = 5e9;
 // Bytes per second of the PCIe link between an H100 and its host.
 constexpr double kPcieBytes = 5.3e10;
+// Bytes of such copies that cost the operations beside them one millisecond
+// (docs/results/memory.md).
+constexpr double kSlowingBytesMs = 7e8;
 // Milliseconds that a slice of an operation takes on a GPU in addition to its fraction of the time
 // of the whole batch: each slice starts its own kernels, and some multiprocessors are idle while a
 // kernel ends.
@@ -108,6 +111,7 @@ partition::HostLink estimated_link(const StepOptions& options) {
   link.host_bytes = options.members.size() == 1 ? std::max<std::int64_t>(options.host_memory, 0) : 0;
   link.overlaps = options.backend == kernels::Backend::cuda;
   if (!link.overlaps) link.start_ms = 0;
+  if (link.overlaps) link.slowing_bytes_ms = kSlowingBytesMs;
   link.out_bytes_ms = link.back_bytes_ms = (link.overlaps ? kPcieBytes : kHostBytes / 2) / 1e3;
   return link;
 }

@@ -32,10 +32,10 @@ double expected_ms(const StepModel& model, const StepSchedule& schedule, const H
       now = std::max(now, out_end[tensor]);
     } else if (run.kind == StepRun::Kind::copy_out) {
       out_end[tensor] = out = std::max(now, out) + link.out_ms(bytes);
-      if (!link.overlaps) now = out;
+      now = link.overlaps ? now + link.slowing_ms(bytes) : out;
     } else {
       back_end[tensor] = back = std::max({now, back, out_end[tensor]}) + link.back_ms(bytes);
-      if (!link.overlaps) now = back;
+      now = link.overlaps ? now + link.slowing_ms(bytes) : back;
     }
   }
   return now;

@@ -20,9 +20,15 @@ struct HostLink {
   bool overlaps = true;
   // Time to start a copy, in addition to the time for its bytes.
   double start_ms = 0.01;
+  // Copies slow down the operations beside them, because both use the device's memory: copying so
+  // many bytes costs the operations one millisecond. 0: copies do not slow them down.
+  double slowing_bytes_ms = 0;
 
   double out_ms(std::int64_t bytes) const { return start_ms + static_cast<double>(bytes) / out_bytes_ms; }
   double back_ms(std::int64_t bytes) const { return start_ms + static_cast<double>(bytes) / back_bytes_ms; }
+  double slowing_ms(std::int64_t bytes) const {
+    return slowing_bytes_ms > 0 ? static_cast<double>(bytes) / slowing_bytes_ms : 0;
+  }
 };
 
 // Returns the expected duration of a schedule in milliseconds. Operations run one after another and

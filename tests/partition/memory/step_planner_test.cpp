@@ -75,6 +75,10 @@ TEST(HostCopies, WithMemoryCopiesAreHidden) {
   const StepSchedule hidden = copies.hidden(most);
   EXPECT_NEAR(expected_ms(model, hidden, kLink), all_ms(model), 1e-9);
   EXPECT_LE(live_peak(model, hidden), most);
+  // Two copies of 8 bytes cost the operations beside them half a millisecond each.
+  HostLink slowing = kLink;
+  slowing.slowing_bytes_ms = 16;
+  EXPECT_NEAR(expected_ms(model, hidden, slowing), all_ms(model) + 1, 1e-9);
   // With this limit there is no room for the tensor while it is copied, so operations must wait.
   const std::int64_t tight = live_peak(model, copies.on_demand());
   EXPECT_LT(tight, most);
@@ -150,6 +154,22 @@ TEST(StepPlanner, MoreHostMemoryTakesNoMoreTime) {
     before = plan->more_ms;
   }
   EXPECT_LT(before, 0.5 * StepPlanner(model, {}).plan(most / 2)->more_ms);
+}
+
+TEST(StepPlanner, CopiesThatSlowOperationsDownAreWeighedAgainstRuns) {
+  const StepModel model = copyable(residual_step(16));
+  const std::int64_t half = most_of(model) / 2;
+  const StepPlan kept = *StepPlanner(model, {}).plan(half);
+  for (const double costs : {0.1, 0.5, 1.0, 2.0, 100.0}) {
+    HostLink link = link_of(model, 0.5);
+    link.slowing_bytes_ms = link.out_bytes_ms / costs;
+    const auto plan = StepPlanner(model, link).plan(half);
+    ASSERT_TRUE(plan);
+    expect_valid(model, *plan, link, half);
+    EXPECT_LE(plan->more_ms, kept.more_ms) << costs;
+    if (costs == 0.1) EXPECT_FALSE(plan->away.empty());
+    if (costs == 100.0) EXPECT_TRUE(plan->away.empty());
+  }
 }
 
 TEST(StepPlanner, ReachesLessThanRunsAgainDo) {
