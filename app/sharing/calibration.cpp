@@ -219,9 +219,11 @@ double Calibrator::schedule(const std::vector<CalibratedJob>& jobs, const Calibr
   const double computing = device_.swaps() ? share_that_computes(jobs, result) : 1;
   std::vector<GroupOfJobs> groups;
   for (const std::vector<int>& group : result.groups) groups.push_back(work_of(group, jobs, result));
-  const std::vector<double> factors = lengthen_turns(groups, computing);
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    for (const int job : result.groups[i]) device_.set_turn_factor(job, factors[i]);
+  if (device_.prefetches()) {
+    const std::vector<double> factors = lengthen_turns(groups, computing);
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      for (const int job : result.groups[i]) device_.set_turn_factor(job, factors[i]);
+  }
   return makespan_ms(groups, computing) / 1000;
 }
 

@@ -71,12 +71,11 @@ std::size_t last_group(std::span<const GroupOfJobs> groups, std::span<const End>
 }  // namespace
 
 std::vector<double> lengthen_turns(std::span<GroupOfJobs> groups, double computing) {
-  constexpr double kMostDelay = 1.25;
-  // A turn may be one step, and only whole steps can be added. So let all groups have turns of
-  // several steps if some have longer turns than others.
-  constexpr double kFiner = 4;
+  // What the last job must gain, and how much later other jobs may end.
+  constexpr double kLeastGain = 1.01, kMostDelay = 1.25;
+  constexpr double kMostTurn = 200;  // milliseconds of a lengthened turn
   constexpr int kAttempts = 64;
-  std::vector<double> factors(groups.size(), 1), longer(groups.size(), kFiner), turns;
+  std::vector<double> factors(groups.size(), 1), turns;
   const std::vector<End> equal = ends_of_steps(groups, computing);
   if (groups.size() < 2 || equal.empty()) return factors;
   std::map<const GroupJob*, double> latest;
@@ -85,13 +84,19 @@ std::vector<double> lengthen_turns(std::span<GroupOfJobs> groups, double computi
   const auto set = [&](const std::vector<double>& by) {
     for (std::size_t i = 0; i < groups.size(); ++i) groups[i].turn = by[i] * turns[i];
   };
-  double best = makespan_ms(groups, computing);
+  // A turn may be one step, and only whole steps can be added. So let all groups have turns of four
+  // steps if one of them has longer turns.
+  const double unit = std::ranges::max(turns) * 4 <= kMostTurn ? 4 : 1;
+  std::vector<double> longer(groups.size(), unit);
+  double best = makespan_ms(groups, computing) / kLeastGain;
   std::vector<End> ends = equal;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    ++longer[last_group(groups, ends)];
+    const std::size_t last = last_group(groups, ends);
+    longer[last] += unit / 4;
     set(longer);
     ends = ends_of_steps(groups, computing);
-    if (std::ranges::any_of(ends, [&](const End& end) { return end.at > latest[end.job]; })) break;
+    const auto delayed = [&](const End& end) { return end.at > latest[end.job]; };
+    if (groups[last].turn > kMostTurn || std::ranges::any_of(ends, delayed)) break;
     if (const double makespan = makespan_ms(groups, computing); makespan < best)
       best = makespan, factors = longer;
   }

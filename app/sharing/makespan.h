@@ -30,11 +30,12 @@ struct GroupOfJobs {
 // (memory_map.h).
 double makespan_ms(std::span<const GroupOfJobs> groups, double computing);
 
-// Returns for each group by how much to lengthen its turns, so that the last job ends early, and
-// lengthens GroupOfJobs::turn by that. A long last checkpoint may be written when all other jobs
-// have ended. A group with such a job gets longer turns, so that the steps of others hide the
-// checkpoint (Jackson's rule: what has the most work left after the device goes first; Pinedo,
-// "Scheduling", chapter 3). No other job's steps end more than a quarter later for that.
+// Returns for each group by how much to lengthen its turns, so that the last job ends at least 1 %
+// earlier, and lengthens GroupOfJobs::turn by that. All are 1 if that is not possible. A long last
+// checkpoint may be written when all other jobs have ended. A group with such a job gets longer
+// turns, so that the steps of others hide the checkpoint (Jackson's rule: what has the most work
+// left after the device goes first; Pinedo, "Scheduling", chapter 3). No other job's steps end more
+// than a quarter later for that, and no turn gets longer than 0.2 s.
 std::vector<double> lengthen_turns(std::span<GroupOfJobs> groups, double computing);
 
 }  // namespace convoy::app

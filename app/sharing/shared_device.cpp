@@ -86,6 +86,7 @@ MemoryPlace SharedDevice::reserve(int job, const MemoryNeed& need) {
   changed_.wait(lock, [&] { return memory_.placed(job) || memory_.failure(job); });
   if (memory_.failure(job)) std::rethrow_exception(memory_.failure(job));
   copies_.begin_session(job);
+  turns_.begin_job();
   at(job).progress.reserved = true;
   MemoryPlace place;
   for (int part = 0; part < kMemoryParts; ++part)

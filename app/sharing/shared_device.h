@@ -67,8 +67,11 @@ class SharedDevice {
   // Sets how long a step takes if the job runs alone. From this, steps_of_turn() computes turns
   // that are long compared with the copies of states.
   void set_step_ms(int job, double milliseconds);
-  // Sets how many times as many steps a turn of the job has as it needs for these copies.
+  // Sets how many times as many steps a turn of the job has as it needs for these copies. All
+  // factors become 1 when a job reserves memory. Without SharingOptions::prefetch they have no
+  // effect.
   void set_turn_factor(int job, double factor);
+  bool prefetches() const { return options_.prefetch; }
   // Returns the number of steps in a turn of the job.
   std::int64_t steps_of_turn(int job) const;
   std::int64_t memory_bytes() const;  // the bytes that are reserved for all jobs

@@ -11,7 +11,7 @@ namespace {
 
 // The assumed rate of copies between a device and host memory. The length of turns depends on it.
 constexpr double kCopiedBytesPerMs = 40e6;
-constexpr std::int64_t kMostStepsOfTurn = 256;
+constexpr std::int64_t kMostStepsOfCopies = 256;
 constexpr int kNoPriority = std::numeric_limits<int>::min();
 
 }  // namespace
@@ -194,7 +194,7 @@ bool Turns::leaves_state_free(int number) const {
 // A turn takes at least as long as the copies of states that it causes, so that the copies can run
 // during the steps of other jobs. If the job overwrites another job's state, the copies cannot run
 // during steps. Its turn then takes kExposed times as long as the copies, so that the copies take
-// only a small part of the time. This never takes more than kMostStepsOfTurn steps. Without
+// only a small part of the time. For that it never has more than kMostStepsOfCopies steps. Without
 // prefetching a turn has one step.
 std::int64_t Turns::steps_of_turn(int job) const {
   constexpr double kExposed = 8;
@@ -210,7 +210,7 @@ std::int64_t Turns::steps_of_turn(int job) const {
       ms = std::max(ms, copies);
   }
   const double step_ms = at(job).step_ms > 0 ? at(job).step_ms : 10;
-  const double steps = std::clamp<double>(std::ceil(ms / step_ms), 1, kMostStepsOfTurn);
+  const double steps = std::clamp<double>(std::ceil(ms / step_ms), 1, kMostStepsOfCopies);
   return std::llround(steps * at(job).turn_factor);
 }
 

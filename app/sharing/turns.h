@@ -1,8 +1,8 @@
 // Decides which job may launch work. Records for every job whether it waits, launches, or is
 // between two pieces of a step, and how many steps it has done in this turn. These rules hold:
 //   - Trainings are divided into groups. The trainings of a group run side by side.
-//   - The groups take turns. A turn is one step, or several steps if states must be copied between
-//     device and host memory (state_copies.h).
+//   - The groups take turns. A turn is one step. It has several steps if states must be copied
+//     between device and host memory (state_copies.h), or if the groups' turns were made longer.
 //   - A training of higher priority goes before those of lower priority.
 //   - Services answer requests. While one has work, no training begins a step or a piece of a step,
 //     unless the service has multiprocessors of its own.
@@ -40,7 +40,11 @@ class Turns {
   void focus(std::optional<std::vector<int>> jobs) { focus_ = std::move(jobs); }
   void set_step_ms(int job, double milliseconds) { at(job).step_ms = milliseconds; }
   // Sets how many times as many steps a turn of the job has as it needs for the copies of states.
+  // All factors become 1 when a job begins. Without prefetching they have no effect.
   void set_turn_factor(int job, double factor) { at(job).turn_factor = factor; }
+  void begin_job() {
+    for (Job& job : jobs_) job.turn_factor = 1;
+  }
   std::int64_t steps_of_turn(int job) const;
 
   // To use the device, a job calls wait(), then admits() until that returns true, then enter(), and

@@ -54,25 +54,29 @@ TEST(CalibrationTurns, AreLongerIfThatHidesALongCheckpoint) {
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 800);
 }
 
-// Not all of the last checkpoints can be hidden.
-TEST(CalibrationTurns, NeverMakeItLonger) {
+// Not all of the last checkpoints can be hidden without a long delay of the second group.
+TEST(CalibrationTurns, MakeTheLastJobEndEarlier) {
   std::vector<GroupOfJobs> groups{
       {0, 10, {{500, 0, 400}}}, {0, 20, {{300, 0, 200}, {600, 0, 10}}}, {0, 5, {{400, 20, 100}}}};
   const double equal = makespan_ms(groups, 0.8);
-  lengthen_turns(groups, 0.8);
+  EXPECT_EQ(lengthen_turns(groups, 0.8), (std::vector<double>{7, 4, 5}));
   EXPECT_LT(makespan_ms(groups, 0.8), equal);
   EXPECT_GE(makespan_ms(groups, 0.8), 1500 / 0.8);
 }
 
-// Hiding the long job's checkpoint of 3 s would make the short job wait for hours.
+// Hiding the long job's checkpoint of 3 s would make the short job wait three times as long.
 TEST(CalibrationTurns, DoNotLetAShortJobWaitForALongOne) {
-  std::vector<GroupOfJobs> groups{{0, 10, {{36e6, 0, 3000}}}, {0, 10, {{60e3, 0, 0}}}};
+  std::vector<GroupOfJobs> groups{{0, 10, {{36e3, 0, 3000}}}, {0, 10, {{6e3, 0, 0}}}};
   EXPECT_EQ(lengthen_turns(groups, 1), (std::vector<double>{1, 1}));
 }
 
-TEST(CalibrationTurns, AreAsTheyWereWithoutLongCheckpoints) {
+TEST(CalibrationTurns, AreAsTheyWereIfTheyGainNothing) {
   std::vector<GroupOfJobs> groups{{0, 10, {{500, 30, 0}}}, {2, 7, {{300, 0, 900}}}, {0, 20, {{400, 0, 0}}}};
   EXPECT_EQ(lengthen_turns(groups, 1), (std::vector<double>{1, 1, 1}));
+  std::vector<GroupOfJobs> alike{{0, 7, {{100e3, 0, 0}}}, {0, 7, {{100e3, 0, 0}}}};
+  EXPECT_EQ(lengthen_turns(alike, 1), (std::vector<double>{1, 1}));
+  std::vector<GroupOfJobs> nearly{{0, 7, {{60e3, 0, 300}}}, {0, 7, {{60e3, 0, 299}}}};
+  EXPECT_EQ(lengthen_turns(nearly, 1), (std::vector<double>{1, 1}));
   EXPECT_EQ(lengthen_turns({}, 1), std::vector<double>());
 }
 

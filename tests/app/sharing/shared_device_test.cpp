@@ -172,19 +172,22 @@ TEST(SharedDevice, TurnsGoRoundStepByStep) {
 TEST(SharedDevice, TurnsMayHaveSeveralSteps) {
   SharedDevice device({});
   std::vector<int> order;
+  std::barrier all(2);
   run_jobs(device, 2, [&](int job, DeviceGate& gate) {
     gate.reserve(need(1, 1));
+    all.arrive_and_wait();
     device.set_turn_factor(job, job == 0 ? 5 : 1);
-    for (int step = 0; step < (job == 0 ? 100 : 20); ++step) {
+    all.arrive_and_wait();
+    for (int step = 0; step < (job == 0 ? 500 : 100); ++step) {
       const Admission admitted(&gate, Use::step);
       order.push_back(job);
       std::this_thread::sleep_for(std::chrono::microseconds(300));
     }
   });
-  // With turns of one step each, the steps of job 1 would end after 20 steps of job 0. A thread that
-  // was held up loses its turn.
+  // With turns of one step each, the steps of job 1 would end after 100 steps of job 0. A thread
+  // that was held up loses its turn.
   const auto end = std::ranges::find(order.rbegin(), order.rend(), 1).base();
-  EXPECT_GT(std::count(order.begin(), end, 0), 50);
+  EXPECT_GT(std::count(order.begin(), end, 0), 200);
 }
 
 TEST(SharedDevice, OnlyTheJobThatDoesNotFitFails) {
