@@ -45,11 +45,7 @@ void check_tensors(const std::filesystem::path& path, const char* kind, const st
   }
 }
 
-}  // namespace
-
-void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state) {
-  const data::hdf5::LibraryLock lock;
-  CheckpointImage image(path.string(), state);
+void fill(CheckpointImage& image, const CheckpointState& state) {
   auto& root = image.root();
   root.write_number("format", kFormat);
   root.write_text("model", state.model);
@@ -68,7 +64,20 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointState& s
   image.write_tensors("optimizer", state.optimizer);
   if (!state.averages.empty()) image.write_tensors("averages", state.averages);
   if (!state.class_names.empty()) image.write_texts("class_names", state.class_names);
-  write_sealed(path, image.finish());
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state) {
+  CheckpointImage image(path.string(), state);
+  std::span<const std::byte> bytes;
+  {
+    // Held only here, so that other threads can use HDF5 while the file is written.
+    const data::hdf5::LibraryLock lock;
+    fill(image, state);
+    bytes = image.finish();
+  }
+  write_sealed(path, bytes);
 }
 
 CheckpointState load_checkpoint(const std::filesystem::path& path) {

@@ -3,7 +3,8 @@
 //   attributes of /  format, model, classes, input_shape [C, H, W], epoch, step, sample, seed,
 //                    best_accuracy, mean and std [C], options (JSON text)
 //   /parameters/NAME, /statistics/NAME, /optimizer/NAME
-//                    float32 in row-major order; each group keeps the order of the model
+//                    float32 in row-major order; parameters and statistics keep the order of the
+//                    model, the optimizer's that in which backward finishes the gradients
 //   /averages/NAME   with --ema: moving averages of all parameters, then of all statistics
 //   /class_names     fixed-length UTF-8 strings by label; absent in files of older versions
 #pragma once
@@ -49,10 +50,10 @@ struct CheckpointState {
   std::vector<SavedTensor> averages;
   std::int64_t epoch = 0;  // the number of finished epochs
   std::int64_t step = 0;   // the number of finished steps of the whole run
-  // The number of samples that the current epoch has already used.
+  // The number of samples that the current epoch has already used. A resumed run goes by `step`.
   std::int64_t sample = 0;
   std::uint64_t seed = 0;
-  double best_accuracy = 0;
+  double best_accuracy = 0;  // top-1, from 0 to 1; -1 before the first test
   // The normalisation that the network was trained with, per channel.
   std::vector<float> mean, std;
   std::string options_json;

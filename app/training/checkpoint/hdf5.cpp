@@ -98,12 +98,15 @@ std::size_t estimated_bytes(const CheckpointState& state) {
 }
 
 hdf5::Handle create_in_memory(const std::string& file, std::size_t bytes) {
+  const hdf5::LibraryLock lock;
   const auto access = hdf5::own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, file);
   hdf5::check(H5Pset_fapl_core(access.get(), bytes, false), file);
   const auto creation = hdf5::own(H5Pcreate(H5P_FILE_CREATE), H5Pclose, file);
   hdf5::check(H5Pset_userblock(creation.get(), kSealBytes), file);
-  return hdf5::own(H5Fcreate("checkpoint in memory", H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose,
-                   file);
+  // HDF5 knows open files by their names, so several files in memory need different ones.
+  static int number = 0;
+  const std::string name = fmt::format("checkpoint {} in memory", number++);
+  return hdf5::own(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose, file);
 }
 
 }  // namespace
@@ -188,6 +191,11 @@ CheckpointImage::CheckpointImage(std::string file, const CheckpointState& state)
     : file_name_(std::move(file)),
       file_(create_in_memory(file_name_, estimated_bytes(state))),
       root_(file_name_, file_.get()) {}
+
+CheckpointImage::~CheckpointImage() {
+  const hdf5::LibraryLock lock;
+  file_.reset();
+}
 
 void CheckpointImage::write_tensors(const std::string& group_name, const std::vector<SavedTensor>& tensors) {
   const auto what = file_name_ + ": /" + group_name;

@@ -1,6 +1,6 @@
 // Reads and writes the HDF5 objects of checkpoints: attributes, and groups of tensors. Only
 // app/training uses this header. Callers must hold a data::hdf5::LibraryLock, without which HDF5 is
-// not safe among threads.
+// not safe among threads. Only constructor and destructor of CheckpointImage take it themselves.
 #pragma once
 
 #include <hdf5.h>
@@ -49,6 +49,9 @@ class CheckpointImage {
   // `file` appears only in messages. The constructor reserves memory for a state of the size of
   // `state`.
   CheckpointImage(std::string file, const CheckpointState& state);
+  ~CheckpointImage();
+  CheckpointImage(const CheckpointImage&) = delete;
+  CheckpointImage& operator=(const CheckpointImage&) = delete;
   Attributes& root() { return root_; }
   void write_tensors(const std::string& group, const std::vector<SavedTensor>& tensors);
   void write_texts(const std::string& dataset, const std::vector<std::string>& texts);

@@ -14,8 +14,8 @@ inline constexpr std::size_t kSealBytes = 512;
 
 // Writes the image to a file, but in place of the first kSealBytes the seal of the bytes after
 // them. Computes the seal while the rest is written. The write is atomic: the old file at `path`
-// stays until the new file is complete. Throws std::runtime_error, for example "<path>: cannot
-// write: No space left on device".
+// stays until the new file is complete. `path` must not be a pipe. Throws std::runtime_error, for
+// example "<path>: cannot write: No space left on device".
 void write_sealed(const std::filesystem::path& path, std::span<const std::byte> image);
 
 // Thrown for a file that could be read but is no checkpoint, is truncated or is damaged.

@@ -3,6 +3,11 @@
 
 #include <hdf5.h>
 
+#include <barrier>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "app/training/checkpoint/sealed_file.h"
 #include "app/training/checkpoint/sha256.h"
 #include "tests/app/training/checkpoint/checkpoint_fixture.h"
@@ -40,6 +45,31 @@ TEST_F(Checkpoint, RoundTripKeepsEveryBit) {
   state.statistics.push_back(ramp("empty", {0, 3}, 3));
   save_checkpoint(path_, state);
   expect_same(load_checkpoint(path_), state);
+}
+
+// Jobs that share a device may save at the same time.
+TEST_F(Checkpoint, ManyThreadsSaveAtTheSameTime) {
+  constexpr int kThreads = 6;
+  const auto state_of = [](int thread) {
+    CheckpointState state;
+    state.parameters.push_back(ramp("weights", {1 << 20}, static_cast<float>(thread)));
+    return state;
+  };
+  const auto path_of = [&](int thread) { return folder_ / ("step-" + std::to_string(thread) + ".h5"); };
+  std::barrier all(kThreads);
+  std::vector<std::string> errors(kThreads);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&, thread] {
+      const CheckpointState state = state_of(thread);
+      all.arrive_and_wait();
+      errors[static_cast<std::size_t>(thread)] = error_of([&] { save_checkpoint(path_of(thread), state); });
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (int thread = 0; thread < kThreads; ++thread) {
+    EXPECT_EQ(errors[static_cast<std::size_t>(thread)], "");
+    expect_same(load_checkpoint(path_of(thread)), state_of(thread));
+  }
 }
 
 TEST_F(Checkpoint, StateWithoutAnythingRoundTrips) {
