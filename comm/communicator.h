@@ -1,6 +1,7 @@
-// A group of ranks (the members of a communicator) and its collectives. Every collective goes
-// through Communicator::run, which checks the arguments, registers the operation with the watchdog
-// and calls MPI.
+// A group of ranks (the members of a communicator) and its collectives. Barriers and collectives on
+// data go through Communicator::run, which checks the arguments, registers the operation with the
+// watchdog and calls MPI. With one rank they do not call MPI. Only one thread at a time may be in
+// MPI, else std::logic_error is thrown.
 //
 // Every rank makes the same calls in the same order. `label` names the data ("loss", "running
 // mean") in messages. Buffers are in host memory and owned by the caller. Counts may exceed an MPI
@@ -44,7 +45,8 @@ MPI_Datatype mpi_type() {
 class Communicator {
  public:
   // Takes ownership of `handle`. `key` is the same on all members and differs from the keys of all
-  // other communicators.
+  // other communicators. Constructor and destructor are collective; while an exception unwinds, the
+  // destructor frees nothing.
   Communicator(MPI_Comm handle, std::shared_ptr<CommContext> context, std::string name, std::uint64_t key);
   Communicator(Communicator&& other) noexcept;
   Communicator& operator=(Communicator&&) = delete;

@@ -25,16 +25,16 @@ class Permutation {
   std::array<std::uint32_t, kRounds> keys_;
 };
 
-// Consecutive samples: `count` samples from number `first` on.
+// Consecutive samples: `count` samples from number `first` on, counted from 0.
 struct SampleRange {
   std::int64_t first = 0, count = 0;
   bool operator==(const SampleRange&) const = default;
 };
 
 // Returns the range of `samples` samples that rank `rank` gets. `ranks` and `group` must be at
-// least 1. The ranges of the ranks are consecutive. A rank gets whole groups of `group` samples,
-// only the last group may be smaller. The first (number of groups) % ranks ranks get one group more
-// than the others.
+// least 1, and `rank` from 0 to ranks - 1. The ranges of the ranks are consecutive. A rank gets
+// whole groups of `group` samples, only the last group may be smaller. The first (number of groups)
+// % ranks ranks get one group more than the others.
 SampleRange range_of_rank(std::int64_t samples, int ranks, int rank, int group = 1);
 
 }  // namespace convoy::data

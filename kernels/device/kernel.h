@@ -1,6 +1,6 @@
 // The interface of every kernel. A maker makes a kernel for given tensors: it chooses the layouts
 // that are still open, and says how much workspace the kernel needs. When the memory plan has given
-// an address to every tensor, the kernel is bound to these addresses, once. Binding returns a
+// an address to every tensor, the kernel is bound to these addresses. Binding returns a
 // Launch, a function that runs in every step. A Launch allocates nothing and makes no choices.
 #pragma once
 

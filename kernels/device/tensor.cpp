@@ -127,7 +127,8 @@ std::size_t TensorDesc::bytes() const {
 
 bool is_row_major_f32(const TensorDesc& desc) {
   if (desc.dtype != DType::f32 || desc.layout == Layout::any || desc.layout == Layout::opaque) return false;
-  if (desc.shape.rank() != 4 || desc.layout == Layout::row_major) return true;
+  if (desc.layout == Layout::row_major) return true;
+  if (desc.shape.rank() != 4) return desc.bytes() == static_cast<std::size_t>(desc.shape.elements()) * 4;
   return desc.layout == Layout::channels_last && (desc.shape[1] == 1 || desc.shape[2] * desc.shape[3] == 1);
 }
 
