@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "app/concurrency/lane_choice.h"
@@ -87,6 +88,7 @@ std::optional<LaneChoice> choose_lanes(Session& session, const StepOptions& opti
                                        const comm::Communicator& ranks) {
   if (options.lanes != kAutoLanes || options.backend != kernels::Backend::cuda || !options.training)
     return std::nullopt;
+  if (std::ranges::any_of(session.steps().main().graph.nodes, &Node::is<Transfer>)) return std::nullopt;
   if (options.accumulate)
     session.programs().train_part.arrange(
         agreed_choice(session, session.programs().train_part, options, ranks).lanes);

@@ -63,10 +63,9 @@ inline constexpr std::chrono::milliseconds kAnalysisBudget{900};
 
 // Chooses lanes for the training programs of a session and arranges the programs accordingly.
 // Returns the choice. Does nothing and returns nothing unless the session was made with kAutoLanes
-// on CUDA. Call it before the first step, but not for a stage of a partitioned step
-// (model_parallel/plan.h), which cannot be timed alone and keeps fixed lanes. Collective over
-// `ranks`: rank 0 takes the choice from the tuning file, or measures the step, and sends it to all
-// ranks.
+// on CUDA, or if its step is a stage of a partitioned step (model_parallel/plan.h): a stage cannot
+// be timed alone and keeps fixed lanes. Call it before the first step. Collective over `ranks`:
+// rank 0 takes the choice from the tuning file, or measures the step, and sends it to all ranks.
 std::optional<LaneChoice> choose_lanes(Session& session, const StepOptions& options,
                                        const comm::Communicator& ranks);
 

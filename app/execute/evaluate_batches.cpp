@@ -25,7 +25,7 @@ StepMetrics evaluate_batches(Session& session, data::BatchSource& source, std::i
                          {batch->labels, batch->labels + batch->capacity},
                          {}});
     session.load(std::move(batch), first_image);
-    session.start(session.programs().evaluate);
+    session.start_evaluation();
     if (session.steps_in_flight() > session.steps_ahead()) finish();
   }
   while (session.steps_in_flight() > 0) finish();

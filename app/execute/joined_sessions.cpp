@@ -40,11 +40,11 @@ void JoinedSessions::retire(int member) {
 }
 
 void JoinedSessions::start_train_step(bool stop_requested) {
-  start_all([&](Session& session) { session.start(session.programs().train, stop_requested); });
+  start_all([&](Session& session) { session.start_train(stop_requested); });
 }
 
 void JoinedSessions::start_train_part() {
-  start_all([](Session& session) { session.start(session.programs().train_part); });
+  start_all([](Session& session) { session.start_train_part(); });
 }
 
 void JoinedSessions::start_all(const std::function<void(Session&)>& start) {
@@ -103,7 +103,7 @@ std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches>
   };
   for (std::int64_t step = 0; step < groups[0].source->steps_per_epoch(); ++step) {
     for (const MemberBatches& group : groups) load(group.source->next(), group.members, first_image);
-    start_all([](Session& session) { session.start(session.programs().evaluate); });
+    start_all([](Session& session) { session.start_evaluation(); });
     if (steps_in_flight() > steps_ahead()) finish();
   }
   while (steps_in_flight() > 0) finish();

@@ -64,6 +64,8 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   if (options.members.size() > 1 && groups.world->size() > 1)
     throw std::invalid_argument("a rank that trains members sums nothing with other ranks");
   reserve_memory();
+  const bool resident = options_.input.kind == InputOptions::Kind::resident;
+  if (!resident || options_.input.resident_images > 0) images_at_ = 0;
   for (int member = 0; member < members(); ++member) all_members_.push_back(member);
   if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.stages);
   programs_.lanes =
@@ -162,8 +164,9 @@ void Session::start_after(const Session* before) {
 }
 
 void Session::load(data::BatchLease batch, std::int64_t first_image, std::span<const int> members) {
+  if (!images_at_) throw std::logic_error("a session without images must read those of another one");
   executor_->load(std::move(batch), members.empty() ? all_members_ : members,
-                  images_at_ + first_image * options_.input.stored.bytes());
+                  *images_at_ + first_image * options_.input.stored.bytes());
 }
 
 void Session::start(const Program& program, bool stop_requested) {

@@ -2,9 +2,9 @@
 // programs, so that a step only runs a program. A session may run the same steps for many trainings
 // at once, which are its members. Each member gets the same bits as if it ran alone.
 //
-// For each step: load() a batch or write the input, start() a program, and later finish_step(), in
-// the order of the starts. The steps of different ranks exchange data, so all ranks of a session's
-// groups start the same programs in the same order, and destroy their sessions in the same order.
+// For each step: load() a batch or write the input, start it, and later finish_step(), in the order
+// of the starts. The steps of different ranks exchange data, so all ranks of a session's groups
+// start the same steps in the same order, and destroy their sessions in the same order.
 // Only one thread at a time may use a session. Tools that time or trace steps find more in
 // session_tools.h.
 #pragma once
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,8 +39,9 @@ class Session {
   // their sessions and before the first step. Collective over the stages. Does nothing if the step
   // is not partitioned.
   void connect_stages();
-  // Lets the steps read the stored images of `owner`, which must outlive this session. Call it
-  // before the first step if InputOptions::resident_images is 0.
+  // Lets the steps read the stored images of `owner`, which must outlive this session. If the input
+  // is resident and InputOptions::resident_images is 0, load() throws std::logic_error before this
+  // call.
   void read_images_of(const Session& owner);
 
   int members() const { return memory_->members(); }
@@ -59,17 +61,18 @@ class Session {
   // finished. If the device stores all images, `first_image` is the index of the first image of the
   // batch's split (training or test).
   void load(data::BatchLease batch, std::int64_t first_image = 0, std::span<const int> members = {});
-  // Starts a step. `program` is one of programs(), or a copy of one with other lanes that lives as
-  // long as the session:
-  //   train       computes gradients, sums them over the ranks and updates the parameters.
-  //   train_part  computes a part of a step's batch that is not the last part; train computes the
-  //               last one. After load() of each part, set its number and share in control(), and
-  //               add its offset in the batch to first_sample. Needs StepOptions::accumulate.
-  //   evaluate    computes the metrics of the batch. It ignores label smoothing.
-  // `stop_requested` adds this rank to StepMetrics::stop_requests. A device works asynchronously:
-  // up to steps_ahead() + 1 steps may be started before finish_step() is called; more throw
-  // std::logic_error.
-  void start(const Program& program, bool stop_requested = false);
+  // Start a step. A device works asynchronously: up to steps_ahead() + 1 steps may be started
+  // before finish_step() is called; more throw std::logic_error. `stop_requested` adds this rank to
+  // StepMetrics::stop_requests.
+  //
+  // start_train() computes gradients, sums them over the ranks and updates the parameters.
+  // start_evaluation() computes the metrics of the batch, without label smoothing. A step may take
+  // its batch in parts if StepOptions::accumulate is set: start_train_part() computes a part that
+  // is not the last one, and start_train() the last one. After load() of each part, set its number
+  // and share in control(), and add its offset in the batch to first_sample.
+  void start_train(bool stop_requested = false) { start(programs_.train, stop_requested); }
+  void start_train_part() { start(programs_.train_part, false); }
+  void start_evaluation() { start(programs_.evaluate, false); }
   // Waits for the oldest step in flight. Returns its metrics, one element per member, which are the
   // same on every rank. They are valid until the next call. Throws std::runtime_error if the device
   // failed, and std::logic_error if no step is in flight.
@@ -78,17 +81,19 @@ class Session {
   // Returns how many steps to keep in flight so that a device never waits for the host. It is 0 on
   // a host, where start() itself computes the step.
   int steps_ahead() const { return executor_->steps_ahead(); }
-  // Both are of the step that finish_step() returned last. The probabilities [samples of a full
-  // batch, classes] are valid until the next start(), and empty unless
-  // StepOptions::keep_probabilities is set. The other is how many milliseconds the step waited for
-  // other ranks.
+  // Returns the probabilities [samples of a full batch, classes] of the step that finish_step()
+  // returned last. They are valid until the next start, and empty unless
+  // StepOptions::keep_probabilities is set.
   std::span<const float> probabilities() const { return executor_->probabilities(); }
+  // Returns how many milliseconds that step waited for other ranks. On a GPU it is 0 unless
+  // StepOptions::time_waits is set.
   double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
 
-  // Tells that this member need not be computed any more.
+  // Tells that this member need not be computed any more. Its metrics have no meaning from then on.
   void retire(int member) { executor_->retire(member); }
-  // On a GPU, makes every later step wait for the newest step that `before` has started, another
-  // session of this rank. If `before` is null, steps wait for no other session.
+  // On a GPU, makes every later step wait for the newest step that `before` has started. `before`
+  // is another session of this rank, which must outlive this one. If it is null, steps wait for no
+  // other session.
   void start_after(const Session* before);
 
   // The parts of the session. The programs may get lanes before the first step.
@@ -100,6 +105,7 @@ class Session {
 
  private:
   friend class SessionTools;
+  void start(const Program& program, bool stop_requested);
   void reserve_memory();
   void make_executor();
   int most_waits() const;
@@ -111,7 +117,8 @@ class Session {
   CompiledSteps steps_;
   std::unique_ptr<ModelMemory> memory_;
   std::vector<int> all_members_;
-  std::int64_t images_at_ = 0;  // bytes from this session's images to the images that it reads
+  // Bytes from this session's images to the images that it reads; no value until they are known.
+  std::optional<std::int64_t> images_at_;
   StepCommunication communication_;
   StepPrograms programs_;
   std::unique_ptr<SessionTensors> tensors_;

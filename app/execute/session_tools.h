@@ -1,4 +1,4 @@
-// What tools need of a session to time and to trace its steps. A training does without.
+// What is needed of a session to time and to trace its steps. Steps themselves need none of it.
 #pragma once
 
 #include <vector>
@@ -16,6 +16,10 @@ class SessionTools {
   // that instructions can be timed one by one. Timing spoils parameters and states: call
   // SessionTensors::reset() afterwards.
   void prepare_timing();
+
+  // Starts a step as Session::start_train() does, but by a copy of a training program with other
+  // lanes. The copy must live as long as the session.
+  void start(const Program& program) { session_.start(program, false); }
 
   // Prepares a trace of the first `steps` training steps that are started after begin_trace(). It
   // changes no results. On a host it does nothing; there, use Program::instrument().

@@ -66,7 +66,7 @@ struct Node {
   NodeOp op;
   Phase phase = Phase::forward;
   // The operands in the order that the header of the node's kernel states. Only one node writes
-  // each activation; an all-reduce changes its input in place.
+  // each activation, or all slices of that node; an all-reduce changes its input in place.
   std::vector<TensorId> inputs, outputs;
   double flops = 0;  // of the node's batch or slice; a multiply-add counts as two
   // Whether the node belongs to backward and repeats a node of forward (app/graph/recomputed.h).

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "app/execute/session_tools.h"
 #include "kernels/device/philox.h"
 
 namespace convoy::app {
@@ -44,7 +45,7 @@ TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy)
     timed.exposed_comm_ms += session.exposed_comm_ms() / static_cast<double>(steps);
   };
   for (std::int64_t step = 0; step < steps; ++step) {
-    session.start(copy == nullptr ? session.programs().train : *copy);
+    copy == nullptr ? session.start_train() : SessionTools(session).start(*copy);
     if (session.steps_in_flight() > session.steps_ahead()) finish();
   }
   while (session.steps_in_flight() > 0) finish();

@@ -171,7 +171,7 @@ void Trainer::bind_session(Shape& shape) {
   shape.steps.reset();
   delivery_ = delivery_for(shape.step.input, session->memory());
   session->connect_stages();
-  if (!plan_) {
+  {
     const Admission admitted(host_.gate, DeviceGate::Use::alone);
     shape.lanes = choose_lanes(*session, shape.step, *ranks_);
   }

@@ -72,7 +72,7 @@ class Training {
   double last_loss() const { return last_loss_; }  // NaN before the first step
   double last_accuracy() const { return last_accuracy_; }
   double best_accuracy() const { return best_accuracy_; }  // -1 before the first test
-  // Returns an empty text before finish().
+  // Returns an empty text before finish(). On ranks other than 0 it may stay empty.
   const std::string& parameters_sha256() const { return parameters_sha256_; }
 
  private:

@@ -36,7 +36,7 @@ class LimitedTraining : public testing::Test {
     session.control().learning_rate = learning_rate_;
     std::vector<double> losses;
     for (int step = 0; step < 3; ++step) losses.push_back(test::train_step(session).loss());
-    session.start(session.programs().evaluate);
+    session.start_evaluation();
     losses.push_back(session.finish_step()[0].loss());
     std::vector<std::vector<float>> state;
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})

@@ -74,7 +74,7 @@ class MembersRun {
         session_->control(member).step = static_cast<std::uint64_t>(step_);
         session_->control(member).learning_rate = 0.01f * static_cast<float>(1 + (first_ + member) % 5);
       }
-      session_->start(session_->programs().train);
+      session_->start_train();
       if (session_->steps_in_flight() > session_->steps_ahead()) session_->finish_step();
     }
     while (session_->steps_in_flight() > 0) session_->finish_step();

@@ -91,7 +91,7 @@ class CudaSession : public testing::Test {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
       session.control().step = static_cast<std::uint64_t>(step);
-      session.start(session.programs().train);
+      session.start_train();
       if (session.steps_in_flight() > session.steps_ahead())
         values.push_back(session.finish_step()[0].loss());
     }
@@ -199,7 +199,7 @@ TEST_P(CudaSessionOf, PartsOfTheMultiprocessorsDoNotChangeTheBits) {
   const auto evaluate = [&](Session& session) {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
-      session.start(session.programs().evaluate);
+      session.start_evaluation();
       values.push_back(session.finish_step()[0].loss());
     }
     return values;
@@ -273,7 +273,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
       if (step == 1) SessionTools(traced).begin_trace();
       traced.control().step = static_cast<std::uint64_t>(step);
       began.push_back(now());
-      traced.start(traced.programs().train);
+      traced.start_train();
       found.push_back(traced.finish_step()[0].loss());
       ended.push_back(now());
     }
@@ -457,7 +457,7 @@ struct Fed {
   void start() {
     session->control().learning_rate = 0.05f;
     session->load(loader->next(), 7);
-    session->start(session->programs().train);
+    session->start_train();
   }
   std::vector<double> run(int steps) {
     std::vector<double> values;

@@ -48,7 +48,7 @@ TEST(Session, AStepAllocatesNothing) {
     session.control().global_valid = 4 * ranks->size();
     session.control().learning_rate = 0.01f;
     const auto step = [&] {
-      session.start(session.programs().train);
+      session.start_train();
       return session.finish_step()[0];
     };
     step();

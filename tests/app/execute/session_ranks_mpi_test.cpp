@@ -70,7 +70,7 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     const int steps = test::brief() ? 3 : kSteps;
     for (int step = 0; step < steps; ++step) {
       session.control().step = static_cast<std::uint64_t>(step);
-      session.start(session.programs().train);
+      session.start_train();
       if (session.steps_in_flight() > session.steps_ahead()) finish();
     }
     while (session.steps_in_flight() > 0) finish();
@@ -173,9 +173,9 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
       parts.control().part = static_cast<std::int32_t>(part);
       parts.control().share = 1.0f / kParts;
       if (part + 1 < kParts)
-        parts.start(parts.programs().train_part);
+        parts.start_train_part();
       else
-        parts.start(parts.programs().train);
+        parts.start_train();
       sum += parts.finish_step()[0];
     }
     EXPECT_EQ(sum.samples, kGlobalBatch);
@@ -211,7 +211,7 @@ TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
       test::train_step(session);
     }
     const auto test = [&] {
-      session.start(session.programs().evaluate);
+      session.start_evaluation();
       return session.finish_step()[0].loss();
     };
     const double before = test();
@@ -246,7 +246,7 @@ TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   fill(session, batch, batch * world().rank());
   const auto run = [&](int steps) {
     for (int step = 0; step < steps; ++step) {
-      session.start(session.programs().train);
+      session.start_train();
       if (session.steps_in_flight() > session.steps_ahead()) session.finish_step();
     }
     while (session.steps_in_flight() > 0) session.finish_step();
@@ -276,7 +276,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   SessionTools(session).begin_trace();
   for (int step = 0; step < kSteps; ++step) {
     session.control().step = static_cast<std::uint64_t>(step);
-    session.start(session.programs().train);
+    session.start_train();
     session.finish_step();
   }
   const auto& instructions = session.programs().train.instructions();

@@ -7,7 +7,7 @@ namespace convoy::test {
 
 // Returns the metrics of member 0.
 inline app::StepMetrics train_step(app::Session& session) {
-  session.start(session.programs().train);
+  session.start_train();
   return session.finish_step()[0];
 }
 

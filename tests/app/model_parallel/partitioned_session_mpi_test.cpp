@@ -122,7 +122,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
       session.control().step = static_cast<std::uint64_t>(step);
       trained.losses.push_back(test::train_step(session).loss());
     }
-    session.start(session.programs().evaluate);
+    session.start_evaluation();
     trained.losses.push_back(session.finish_step()[0].loss());
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
       for (const PersistentTensor& tensor : *list)
