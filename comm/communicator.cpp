@@ -43,7 +43,9 @@ std::vector<int> world_ranks_of(MPI_Comm handle, int size) {
 
 Communicator::Communicator(MPI_Comm handle, std::shared_ptr<CommContext> context, std::string name,
                            std::uint64_t key)
-    : handle_(handle), context_(std::move(context)), name_(std::move(name)), host_(this_host()), key_(key) {
+    : handle_(handle), context_(std::move(context)), name_(std::move(name)), key_(key) {
+  const std::scoped_lock lock(context_->making);
+  host_ = this_host();
   check_mpi(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(handle_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(handle_, &size_), "MPI_Comm_size");
@@ -74,6 +76,7 @@ Communicator::Communicator(Communicator&& other) noexcept
 Communicator::~Communicator() {
   // MPI_Comm_free is collective. A rank that unwinds from an error must not wait for the others.
   if (handle_ == MPI_COMM_NULL || handle_ == MPI_COMM_WORLD || std::uncaught_exceptions() > 0) return;
+  const std::scoped_lock lock(context_->making);
   int finalized = 0;
   if (MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized) MPI_Comm_free(&handle_);
 }
@@ -84,12 +87,14 @@ std::uint64_t Communicator::child_key(int color) const {
 
 Communicator Communicator::split(int color, int order, std::string name) const {
   if (color < 0) throw std::invalid_argument(fmt::format("split {}: colour {}, expected >= 0", name, color));
+  const std::scoped_lock lock(context_->making);
   MPI_Comm child = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(handle_, color, order, &child), "MPI_Comm_split " + name);
   return {child, context_, std::move(name), child_key(color)};
 }
 
 Communicator Communicator::split_by_host(std::string name) const {
+  const std::scoped_lock lock(context_->making);
   MPI_Comm child = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(handle_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &child),
             "MPI_Comm_split_type " + name);
@@ -101,6 +106,7 @@ Communicator Communicator::split_by_host(std::string name) const {
 }
 
 Communicator Communicator::duplicate(std::string name) const {
+  const std::scoped_lock lock(context_->making);
   MPI_Comm child = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(handle_, &child), "MPI_Comm_dup " + name);
   return {child, context_, std::move(name), child_key(0)};

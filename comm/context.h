@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 #include "comm/watchdog/wait_registry.h"
 
@@ -28,6 +29,9 @@ struct CommContext {
   // transports fail beyond 2 GiB.
   std::int64_t chunk_bytes = std::int64_t{1} << 30;
   std::atomic<bool> inside_mpi = false;
+  // Held while a communicator is made or freed. Jobs of one process have threads of their own, and
+  // their communicators of one rank call MPI only then.
+  std::recursive_mutex making;
 };
 
 // Every call into MPI is made while an object of this class lives. The constructor throws

@@ -3,10 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cerrno>
 #include <cstring>
 #include <numeric>
+#include <set>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "tests/mpi/world.h"
@@ -196,6 +200,24 @@ TEST(Environment, WritingToAClosedPipeDoesNotEndTheRank) {
   EXPECT_EQ(::write(ends[1], "x", 1), -1);
   EXPECT_EQ(errno, EPIPE);
   ::close(ends[1]);
+}
+
+// Jobs that share a device run in threads of one process. Each makes communicators of its one rank.
+TEST(Communicator, IsMadeAndFreedInSeveralThreads) {
+  constexpr int kThreads = 8, kTurns = 300;
+  const Communicator alone = world().split(world().rank(), 0, "alone");
+  std::vector<std::vector<std::uint64_t>> keys(kThreads);
+  std::barrier all_threads(kThreads);
+  std::vector<std::thread> threads;
+  for (std::vector<std::uint64_t>& own : keys)
+    threads.emplace_back([&] {
+      all_threads.arrive_and_wait();
+      for (int turn = 0; turn < kTurns; ++turn) own.push_back(alone.duplicate("of a job").key());
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::uint64_t> all;
+  for (const std::vector<std::uint64_t>& own : keys) all.insert(own.begin(), own.end());
+  EXPECT_EQ(all.size(), std::size_t{kThreads * kTurns}) << "each communicator has a key of its own";
 }
 
 }  // namespace
