@@ -25,7 +25,7 @@ struct End {
 std::vector<End> ends_of_steps(std::span<const GroupOfJobs> groups, double computing) {
   std::vector<RunningGroup> running;
   for (const GroupOfJobs& group : groups) {
-    RunningGroup& one = running.emplace_back(&group);
+    RunningGroup& one = running.emplace_back(RunningGroup{&group});
     for (const GroupJob& job : group.jobs) one.length = std::max(one.length, job.steps_end);
   }
   std::vector<End> ends;

@@ -1,7 +1,6 @@
 #include "partition/memory/host_copies.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace convoy::partition {
 namespace {
@@ -152,7 +151,8 @@ void HostCopies::extend_back(std::vector<std::int64_t>& live, std::int64_t limit
   for (Absence& of : absences_) by_next.push_back(&of);
   std::ranges::stable_sort(by_next, {}, &Absence::next);
   double free = end_.back();  // the link is free until this time
-  for (Absence* of : by_next | std::views::reverse) {
+  for (std::size_t i = by_next.size(); i-- > 0;) {
+    Absence* const of = by_next[i];
     free = std::min(free, end_[of->next - 1]) - kReserve * link_.back_ms(model_.tensor_bytes[of->tensor]);
     const std::int64_t bytes = bytes_of(*of);
     while (of->begin > of->gone + 1 && end_[of->begin - 1] > free && live[of->begin - 1] + bytes <= limit)
