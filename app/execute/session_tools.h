@@ -1,4 +1,5 @@
-// What is needed of a session to time and to trace its steps. Steps themselves need none of it.
+// Gives code that times or traces steps the access to a session that it needs. To run steps, a
+// Session is enough.
 #pragma once
 
 #include <vector>

@@ -71,8 +71,10 @@ std::size_t last_group(std::span<const GroupOfJobs> groups, std::span<const End>
 }  // namespace
 
 std::vector<double> lengthen_turns(std::span<GroupOfJobs> groups, double computing) {
-  // What the last job must gain, and how much later other jobs may end.
-  constexpr double kLeastGain = 1.01, kMostDelay = 1.25;
+  // Turns are lengthened only if the last job then ends earlier by at least this factor.
+  constexpr double kLeastGain = 1.01;
+  // The steps of a job may end later by at most this factor.
+  constexpr double kMostDelay = 1.25;
   constexpr double kMostTurn = 200;  // milliseconds of a lengthened turn
   constexpr int kAttempts = 64;
   std::vector<double> factors(groups.size(), 1), turns;
