@@ -72,7 +72,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointState& s
   CheckpointImage image(path.string(), state);
   std::span<const std::byte> bytes;
   {
-    // Held only here, so that other threads can use HDF5 while the file is written.
+    // The lock ends with this block, so that other threads can use HDF5 while the file is written.
     const data::hdf5::LibraryLock lock;
     fill(image, state);
     bytes = image.finish();
