@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "app/compile/early_updates.h"
 #include "app/compile/step_graphs.h"
 #include "kernels/device/tuning.h"
 
@@ -26,12 +27,14 @@ int stage_reuse_delay(const StepOptions& options) {
   return options.memory_limit > 0 ? 0 : reuse_delay_of(options);
 }
 
-CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options) {
+CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options,
+                             bool early_updates) {
   const int delay = reuse_delay_of(options);
   std::optional<CompiledGraph> compiled;
   std::map<std::string, kernels::TensorDesc> layouts;
   if (train) {
     compiled = compile_graph(std::move(*train), options.backend, {}, delay);
+    if (early_updates) compiled = with_early_updates(std::move(*compiled), options, delay);
     layouts = parameter_layouts(*compiled);
   }
   return {std::move(compiled), compile_graph(std::move(evaluate), options.backend, layouts, delay), options};
@@ -47,8 +50,8 @@ CompiledSteps compile_steps(const Network& network, const StepOptions& options, 
   const int replicas = groups.replicas->size();
   std::optional<StepGraph> train;
   if (options.training) train = make_step_graph(fused, options, replicas, true);
-  CompiledSteps steps =
-      compile_graphs(std::move(train), make_step_graph(fused, options, replicas, false), options);
+  CompiledSteps steps = compile_graphs(std::move(train), make_step_graph(fused, options, replicas, false),
+                                       options, groups.stages == nullptr && updates_early(options, replicas));
   if (tuned) kernels::tuning::save();
   return steps;
 }

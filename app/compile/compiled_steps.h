@@ -57,8 +57,10 @@ struct CompiledSteps {
 };
 
 // Compiles both steps. Both use the same parameters, so the evaluation step takes the layouts of
-// the parameters from the training step.
-CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options);
+// the parameters from the training step. `early_updates` lets backward update large parameters
+// (early_updates.h).
+CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options,
+                             bool early_updates = false);
 
 // Compiles the steps of a network. The file options.tuning_file, if there is one, says which
 // kernels are the fastest. Ignores options.memory_limit: fit_into_limit() applies it later, or the

@@ -42,6 +42,7 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
   const StepGraph& graph = main.graph;
   const std::int64_t flat_bytes = steps.flat.elements * std::int64_t{sizeof(float)};
   const std::int64_t trained_bytes = steps.flat.trained_elements * std::int64_t{sizeof(float)};
+  const std::int64_t gradient_bytes = steps.flat.gradient_elements * std::int64_t{sizeof(float)};
   // The id is -1 if the step lacks the tensor. For example only one stage of a partitioned step has
   // the labels.
   const auto bytes_of = [&](TensorId id) {
@@ -56,7 +57,7 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
   if (training && states > 0) add(Region::optimizer, states * trained_bytes);
   add(Region::statistics, bytes_of_states(main));
   if (training && options.optimizer.averages) add(Region::averages, trained_bytes + bytes_of_states(main));
-  if (training && options.accumulate) add(Region::accumulated_gradients, trained_bytes);
+  if (training && options.accumulate) add(Region::accumulated_gradients, gradient_bytes);
   add(Region::labels, bytes_of(graph.labels));
   if (graph.transforms >= 0) add(Region::transforms, bytes_of(graph.transforms));
   if (graph.mix_of_images >= 0 || graph.mix_of_labels >= 0) add(Region::mix, sizeof(kernels::MixParameters));
@@ -67,7 +68,7 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
       std::max({training ? steps.train->activation_bytes : 0, steps.evaluate.activation_bytes,
                 static_cast<std::int64_t>(steps.update.workspace_bytes())}));
   if (!training) return;
-  add(Region::gradients, trained_bytes);
+  add(Region::gradients, gradient_bytes);
   if (!shared_scratch) return;
   const std::size_t scratch = shared_scratch(static_cast<std::size_t>(bytes(Region::gradients)));
   if (scratch > 0) add(Region::all_reduce, static_cast<std::int64_t>(scratch));

@@ -7,7 +7,8 @@
 //
 // Parameters, gradients and optimizer states are flat buffers in the order in which backward
 // finishes the gradients. So finished gradients are contiguous for a collective, and one kernel can
-// update all parameters.
+// update all parameters. Gradients of parameters that are updated early (early_updates.h) are among
+// the activations instead.
 #pragma once
 
 #include <array>

@@ -14,35 +14,52 @@ kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {
 
 }  // namespace
 
+kernels::ParameterSegment segment_of(const TrainableParameter& parameter, const kernels::TensorDesc& desc,
+                                     std::int64_t offset) {
+  const auto count = static_cast<std::int64_t>(desc.bytes() / sizeof(float));
+  const ParameterSpec& spec = parameter.spec;
+  return {offset, count, spec.decay ? 1 / spec.width_rate : 0, spec.decay, spec.rate * spec.width_rate};
+}
+
 FlatLayout::FlatLayout(const CompiledGraph& compiled) : parameter(compiled.graph.parameters_by_gradient()) {
+  std::vector<char> early(compiled.descs.size(), 0);
+  for (const Node& node : compiled.graph.nodes)
+    if (node.is<OptimizerUpdate>()) early[static_cast<std::size_t>(node.inputs[0])] = 1;
+  const auto one = [&](int index) -> const TrainableParameter& {
+    return compiled.graph.parameters[static_cast<std::size_t>(index)];
+  };
+  const auto is_early = [&](int index) { return early[static_cast<std::size_t>(one(index).tensor)] != 0; };
+  const auto is_trained = [&](int index) { return one(index).gradient >= 0; };
+  std::ranges::stable_partition(parameter, [&](int index) { return is_trained(index) && !is_early(index); });
+  std::ranges::stable_partition(parameter, is_trained);
   for (const int index : parameter) {
-    const TrainableParameter& one = compiled.graph.parameters[static_cast<std::size_t>(index)];
-    const auto bytes =
-        static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(one.tensor)].bytes());
-    const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
-    const ParameterSpec& spec = one.spec;
     segments.push_back(
-        {elements, count, spec.decay ? 1 / spec.width_rate : 0, spec.decay, spec.rate * spec.width_rate});
-    elements += (count + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
-    copied = copied || one.copy >= 0;
-    if (one.gradient < 0) continue;
-    trained = segments.size();
-    trained_elements = elements;
+        segment_of(one(index), compiled.descs[static_cast<std::size_t>(one(index).tensor)], elements));
+    elements += (segments.back().count + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
+    copied = copied || one(index).copy >= 0;
+    if (is_trained(index)) trained = segments.size(), trained_elements = elements;
+    if (is_trained(index) && !is_early(index)) gradients = segments.size(), gradient_elements = elements;
   }
 }
 
+kernels::Kernel make_update_kernel(const kernels::OptimizerProblem& problem, kernels::Backend backend,
+                                   std::int64_t elements, bool copied) {
+  kernels::KernelRequest request;
+  request.inputs.resize(static_cast<std::size_t>(kernels::optimizer_inputs(problem)),
+                        vector_of(kernels::DType::f32, elements));
+  if (copied) request.outputs.push_back(vector_of(kernels::DType::bf16, elements));
+  return kernels::optimizer_update(backend, problem, request);
+}
+
 UpdateKernels make_update_kernels(const StepOptions& options, const FlatLayout& flat) {
-  if (flat.trained == 0) return {};
-  const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, flat.trained_elements);
+  if (flat.gradients == 0) return {};
   kernels::OptimizerProblem problem = options.optimizer;
   problem.segments = flat.segments;
-  problem.segments.resize(flat.trained);
-  kernels::KernelRequest request{{buffer, buffer}, {}};
-  request.inputs.resize(static_cast<std::size_t>(kernels::optimizer_inputs(problem)), buffer);
-  if (flat.copied) request.outputs.push_back(vector_of(kernels::DType::bf16, flat.trained_elements));
-  kernels::KernelRequest norm{{buffer}, {vector_of(kernels::DType::f64, 1)}};
+  problem.segments.resize(flat.gradients);
+  kernels::KernelRequest norm{{vector_of(kernels::DType::f32, flat.gradient_elements)},
+                              {vector_of(kernels::DType::f64, 1)}};
   kernels::KernelRequest clip{norm.outputs, {vector_of(kernels::DType::f32, 1)}};
-  return {kernels::optimizer_update(options.backend, problem, request),
+  return {make_update_kernel(problem, options.backend, flat.gradient_elements, flat.copied),
           kernels::squared_norm(options.backend, {}, norm), kernels::clip_scale(options.backend, {}, clip)};
 }
 

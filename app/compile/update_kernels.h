@@ -14,18 +14,19 @@
 namespace convoy::app {
 
 // The offset and length of every parameter in the flat buffers, in elements. There is one segment
-// per parameter, in ascending order, and each starts at a multiple of 128 elements. Frozen
-// parameters come last. They have neither gradients nor optimizer states, so the flat buffers of
-// gradients and states end before them.
+// per parameter, in ascending order, and each starts at a multiple of 128 elements. First come the
+// parameters that the optimizer updates together at the end of the step; the flat buffer of
+// gradients ends after them. Then come those that backward updates (early_updates.h); the flat
+// buffers of optimizer states end after them. Frozen parameters come last.
 struct FlatLayout {
   FlatLayout() = default;
   explicit FlatLayout(const CompiledGraph& compiled);
-  std::int64_t elements = 0;  // elements of all parameters
-  // Elements of the parameters that have a gradient. These parameters come first.
-  std::int64_t trained_elements = 0;
+  std::int64_t elements = 0;           // elements of all parameters
+  std::int64_t trained_elements = 0;   // elements of all parameters that are not frozen
+  std::int64_t gradient_elements = 0;  // elements of the parameters that are updated together
   std::vector<kernels::ParameterSegment> segments;
-  // The number of segments that have a gradient. These segments come first.
-  std::size_t trained = 0;
+  std::size_t trained = 0;    // the number of segments that are not frozen
+  std::size_t gradients = 0;  // the number of segments that are updated together
   // For each segment: the parameter's index in StepGraph::parameters.
   std::vector<int> parameter;
   bool copied = false;  // whether a parameter has a bf16 copy
@@ -38,7 +39,15 @@ struct UpdateKernels {
   std::size_t workspace_bytes() const { return std::max(update.workspace_bytes, norm.workspace_bytes); }
 };
 
-// Makes the kernels. They are empty if no parameter is trained.
+// Makes the kernels. They are empty if no parameters are updated together.
 UpdateKernels make_update_kernels(const StepOptions& options, const FlatLayout& flat);
+
+// Makes a kernel that updates buffers of `elements` elements. problem.segments says which ranges.
+// `copied` says whether it writes bf16 copies, too.
+kernels::Kernel make_update_kernel(const kernels::OptimizerProblem& problem, kernels::Backend backend,
+                                   std::int64_t elements, bool copied);
+// Describes the parameter's range in a buffer, `offset` elements after its start, for the optimizer.
+kernels::ParameterSegment segment_of(const TrainableParameter& parameter, const kernels::TensorDesc& desc,
+                                     std::int64_t offset);
 
 }  // namespace convoy::app

@@ -14,9 +14,14 @@ void record_lanes(const LanePlan& plan, const StepPiece& piece, cudaStream_t fir
     made.record(from);
     made.make_wait(to);
   };
-  if (std::ranges::any_of(plan.steps, &LanePlan::Step::urgent))
-    while (std::ssize(resources.urgent) < plan.lanes)
-      resources.urgent.emplace_back(kernels::CudaStream::Priority::high, resources.part);
+  using Priority = kernels::CudaStream::Priority;
+  const auto make = [&](bool LanePlan::Step::*kind, std::deque<kernels::CudaStream>& made,
+                        Priority priority) {
+    if (std::ranges::none_of(plan.steps, kind)) return;
+    while (std::ssize(made) < plan.lanes) made.emplace_back(priority, resources.part);
+  };
+  make(&LanePlan::Step::urgent, resources.urgent, Priority::high);
+  make(&LanePlan::Step::background, resources.background, Priority::low);
   const auto plain = [&](int lane) { return lane == 0 ? first : streams.compute(lane).get(); };
   std::vector<cudaStream_t> now;  // indexed by lane: the stream of its latest instruction
   std::map<int, kernels::CudaEvent> events;
@@ -26,9 +31,11 @@ void record_lanes(const LanePlan& plan, const StepPiece& piece, cudaStream_t fir
   }
   for (const int instruction : std::span(plan.order).subspan(piece.first, piece.end - piece.first)) {
     const LanePlan::Step& step = plan.steps[static_cast<std::size_t>(instruction)];
-    cudaStream_t& stream = now[static_cast<std::size_t>(step.lane)];
-    const cudaStream_t wanted =
-        step.urgent ? resources.urgent[static_cast<std::size_t>(step.lane)].get() : plain(step.lane);
+    const auto lane = static_cast<std::size_t>(step.lane);
+    cudaStream_t& stream = now[lane];
+    const cudaStream_t wanted = step.background ? resources.background[lane].get()
+                                : step.urgent   ? resources.urgent[lane].get()
+                                                : plain(step.lane);
     if (wanted != stream) edge(stream, wanted);
     stream = wanted;
     // An event of an earlier piece of the step needs no wait, because a piece begins when the piece

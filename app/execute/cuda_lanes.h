@@ -16,15 +16,16 @@ namespace convoy::app {
 // ended.
 struct LaneResources {
   std::vector<kernels::CudaEvent> edges;
-  std::deque<kernels::CudaStream> urgent;             // the high-priority stream of each lane
-  const kernels::MultiprocessorPart* part = nullptr;  // where kernels of urgent streams run; null: anywhere
+  // For each lane: its streams of high and of low priority.
+  std::deque<kernels::CudaStream> urgent, background;
+  const kernels::MultiprocessorPart* part = nullptr;  // where kernels of these streams run; null: anywhere
 };
 
 // Calls launch(instruction, lane, stream) for the instructions of a piece (step_pieces.h) in the
 // plan's order, and makes the streams wait for each other as the plan says. Lane 0 has the stream
 // `first`. The other lanes have streams of the pool. These streams fork from `first` and join it at
-// the end. Urgent instructions of a lane run on a second stream, because a kernel takes its
-// priority from its stream.
+// the end. Urgent and background instructions of a lane run on further streams, because a kernel
+// takes its priority from its stream.
 void record_lanes(const LanePlan& plan, const StepPiece& piece, cudaStream_t first,
                   const kernels::StreamPool& streams, LaneResources& resources,
                   const std::function<void(int instruction, int lane, cudaStream_t stream)>& launch);

@@ -182,7 +182,8 @@ LanePlan plan_lanes(const Program& program, int lanes) {
     plan.steps.push_back({engine == Engine::compute ? own.lane[i] : copying,
                           {},
                           -1,
-                          !own.urgent.empty() && own.urgent[i] != 0});
+                          !own.urgent.empty() && own.urgent[i] != 0,
+                          program.instructions()[i].background});
   }
   if (plan.lanes > 1) connect(plan, dependences);
   return plan;

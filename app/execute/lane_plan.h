@@ -19,6 +19,7 @@ struct LanePlan {
     int records = -1;
     // Whether a device gives free multiprocessors to this instruction before others.
     bool urgent = false;
+    bool background = false;  // Instruction::background
   };
   std::vector<Step> steps;  // one element per instruction, in the program's order
   std::vector<int> order;   // the instructions in the order in which they are launched

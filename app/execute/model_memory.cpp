@@ -77,6 +77,8 @@ ModelMemory::ModelMemory(const CompiledSteps& steps, const StepOptions& options,
     arena_ = kernels::Arena(options.backend, bytes);
   if (!shared.parts) start_ = transfer_memory_ ? transfer_memory_.get() : arena_.data();
   list_tensors(main, steps.train ? kernels::optimizer_states(options.optimizer) : 0);
+  for (const auto* tensors : {&optimizer_states_, &averages_})
+    for (const PersistentTensor& tensor : *tensors) by_name_[tensor.name] = tensor.address;
 }
 
 // Reserves the regions in the three parts of device_gate.h (MemoryPart). If the session has several
@@ -149,7 +151,7 @@ void ModelMemory::list_tensors(const CompiledGraph& compiled, int optimizer_stat
     const auto& desc = compiled.descs[static_cast<std::size_t>(parameter.tensor)];
     parameters_[index] = {parameter.spec.name, desc, flat_parameters() + offset};
     by_name_[parameter.spec.name] = parameters_[index].address;
-    if (i < flat_.trained) by_name_[parameter.spec.name + ".gradient"] = flat_gradients() + offset;
+    if (i < flat_.gradients) by_name_[parameter.spec.name + ".gradient"] = flat_gradients() + offset;
     if (parameter.copy >= 0)
       by_name_[parameter.spec.name + ".bf16"] = static_cast<std::uint16_t*>(flat_copy()) + offset;
     for (int state = 0; state < optimizer_states && i < flat_.trained; ++state)
@@ -197,6 +199,7 @@ void* ModelMemory::address(const CompiledGraph& compiled, TensorId id) const {
       return by_name_.at(tensor.name + ".bf16");
     case TensorRole::parameter:
     case TensorRole::gradient:
+    case TensorRole::optimizer_state:
     case TensorRole::state:
       return by_name_.at(tensor.name);
     case TensorRole::host:

@@ -123,9 +123,12 @@ class ModelMemory {
   }
   std::int64_t flat_elements() const { return flat_.elements; }
   std::int64_t trained_elements() const { return flat_.trained_elements; }
-  // Returns where the trained parameters are in the flat buffers: one segment per parameter.
+  // Returns the elements of flat_gradients(): those of the parameters that are updated together.
+  std::int64_t gradient_elements() const { return flat_.gradient_elements; }
+  // Returns where the parameters that are updated together are in the flat buffers: one segment per
+  // parameter.
   std::span<const kernels::ParameterSegment> segments() const {
-    return std::span(flat_.segments).first(flat_.trained);
+    return std::span(flat_.segments).first(flat_.gradients);
   }
   // Returns for each segment the index of its parameter in StepGraph::parameters.
   const std::vector<int>& segment_parameter() const { return flat_.parameter; }
@@ -167,7 +170,8 @@ class ModelMemory {
   bool has_images_ = false, has_labels_ = false;
   std::int64_t statistics_elements_ = 0;
   std::vector<PersistentTensor> parameters_, states_, optimizer_states_, averages_;
-  // The addresses of parameters, gradients ("….gradient"), bf16 copies ("….bf16") and states.
+  // The addresses of parameters, gradients ("….gradient"), bf16 copies ("….bf16"), states, and the
+  // tensors in optimizer_states_ and averages_.
   std::map<std::string, void*> by_name_;
 };
 

@@ -32,6 +32,8 @@ struct Instruction {
   // Whether the instruction has more thread blocks than fit on the device. Work that starts later
   // then waits until most of the blocks are done.
   bool fills = false;
+  // Whether a device gives free multiprocessors to all other instructions first.
+  bool background = false;
   // Set only for an instruction that starts a communication and does not wait for its end. Calling
   // `follow` makes a stream wait for that end.
   std::function<void(kernels::Stream)> follow = nullptr;

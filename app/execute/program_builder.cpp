@@ -1,6 +1,7 @@
 #include "app/execute/program_builder.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace convoy::app {
@@ -14,8 +15,15 @@ std::int64_t operand_bytes(const CompiledGraph& compiled, const Node& node) {
   return bytes;
 }
 
-// Notes which memory the instruction reads and writes. Running statistics are inputs that the
-// kernel updates in place, so they count as written; every other input is only read.
+// Returns whether the kernel updates this input in place.
+bool is_updated(const StepGraph& graph, const Node& node, TensorId input) {
+  const TensorRole role = graph.tensors[static_cast<std::size_t>(input)].role;
+  return role == TensorRole::state || role == TensorRole::optimizer_state ||
+         (role == TensorRole::parameter && node.is<OptimizerUpdate>());
+}
+
+// Notes which memory the instruction reads and writes. Memory that it updates in place counts as
+// written, and its bytes count twice.
 void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std::size_t index,
                    const ModelMemory& memory) {
   const Node& node = compiled.graph.nodes[index];
@@ -24,12 +32,27 @@ void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std:
             static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(id)].bytes())};
   };
   for (const TensorId id : node.inputs) {
-    const bool state = compiled.graph.tensors[static_cast<std::size_t>(id)].role == TensorRole::state;
-    (state ? instruction.writes : instruction.reads).push_back(range(id));
+    const bool updated = is_updated(compiled.graph, node, id);
+    (updated ? instruction.writes : instruction.reads).push_back(range(id));
+    if (updated) instruction.bytes += range(id).bytes;
   }
   for (const TensorId id : node.outputs) instruction.writes.push_back(range(id));
   if (const auto bytes = compiled.kernels[index].workspace_bytes; bytes > 0)
     instruction.writes.push_back({memory.workspace(compiled, index), static_cast<std::int64_t>(bytes)});
+}
+
+// Throws std::logic_error if a node reads a parameter that an earlier node has updated.
+void check_updates(const StepGraph& graph) {
+  std::vector<char> updated(graph.tensors.size(), 0);
+  for (const Node& node : graph.nodes) {
+    const bool updates = node.is<OptimizerUpdate>();
+    for (const TensorId id : node.inputs)
+      if (updated[static_cast<std::size_t>(id)] && !updates)
+        throw std::logic_error("internal error: " + node.layer + " reads a parameter after its update");
+    if (!updates) continue;
+    updated[static_cast<std::size_t>(node.inputs[0])] = 1;
+    for (const TensorId id : node.outputs) updated[static_cast<std::size_t>(id)] = 1;
+  }
 }
 
 }  // namespace
@@ -74,6 +97,7 @@ void ProgramBuilder::append_train_part(Program& program) {
 }
 
 void ProgramBuilder::bind(Program& program, const CompiledGraph& compiled, bool last_part) {
+  check_updates(compiled.graph);
   if (partitioned()) communication_.transfers->new_program();
   if (partitioned() && compiled.graph.metrics < 0) append_no_loss(program);
   for (std::size_t node = 0; node < compiled.graph.nodes.size(); ++node) {
@@ -143,6 +167,7 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
                           operand_bytes(compiled, node)};
   note_accesses(instruction, compiled, index, memory_);
   instruction.reads_indices = node.is<PoolBackward>();
+  instruction.fills = instruction.background = node.is<OptimizerUpdate>();
   if (copy != nullptr)
     instruction.engine = copy->action == HostCopy::Action::out_begin ? Engine::copy_out : Engine::copy_back;
   append_kernel(program, std::move(instruction), compiled.kernels[index], inputs, outputs,

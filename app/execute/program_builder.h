@@ -92,9 +92,9 @@ class ProgramBuilder {
   void append_statistics_average(Program& program);
   float* gradient_scale() const { return &memory_.control()->gradient_scale; }
   bool partitioned() const { return communication_.transfers != nullptr; }
-  // Returns the memory range of all trained parameters in a flat buffer.
+  // Returns the memory range of the parameters that are updated together in a flat buffer.
   MemoryRange flat(const void* buffer, std::int64_t element_bytes = sizeof(float)) const {
-    return {buffer, memory_.trained_elements() * element_bytes};
+    return {buffer, memory_.gradient_elements() * element_bytes};
   }
   MemoryRange metrics_range() const {
     return {memory_.metrics(), ModelMemory::kMetrics * std::int64_t{sizeof(double)}};

@@ -20,7 +20,7 @@ kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {
 // step. Backward writes all gradients, but not the gaps between them, and clipping reads the gaps,
 // too.
 void ProgramBuilder::append_clearing(Program& program) {
-  if (!memory_.lends_scratch() || memory_.trained_elements() == 0) return;
+  if (!memory_.lends_scratch() || memory_.gradient_elements() == 0) return;
   const MemoryRange gradients = flat(memory_.flat_gradients());
   Instruction clear{"gradients", "clear",
                     [backend = options_.backend, gradients](kernels::Stream stream) {
@@ -43,7 +43,7 @@ void ProgramBuilder::append_update(Program& program) {
   }
   if (communication_.buckets == nullptr && options_.accumulate)
     append_accumulation(program, flat(memory_.flat_gradients()), true);
-  if (memory_.trained_elements() == 0) return append_no_update(program);
+  if (memory_.gradient_elements() == 0) return append_no_update(program);
   if (options_.clip) append_clipping(program);
   std::vector<void*> inputs{memory_.flat_parameters(), memory_.flat_gradients()}, outputs;
   const int states = kernels::optimizer_states(options_.optimizer);

@@ -12,6 +12,7 @@
 #include "kernels/image_ops/image_ops.h"
 #include "kernels/mix/mix.h"
 #include "kernels/normalise/normalise.h"
+#include "kernels/optimizer/optimizer.h"
 #include "kernels/resample/resample.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
@@ -23,6 +24,10 @@ CONVOY_REPEATABLE_NODE(MixForward, mix_forward, MixProblem);
 CONVOY_REPEATABLE_NODE(ResampleForward, resample_forward, ResampleProblem);
 CONVOY_REPEATABLE_NODE(ImageOpsForward, image_ops_forward, ImageOpsProblem);
 CONVOY_REPEATABLE_NODE(NormaliseForward, normalise_forward, NormaliseProblem);
+
+// Updates one parameter: {parameter, gradient, its optimizer states, its average if there is one} ->
+// {its bf16 copy, if there is one}. All inputs but the gradient are updated in place.
+CONVOY_NODE(OptimizerUpdate, optimizer_update, OptimizerProblem);
 
 // Sums inputs[0] over the ranks, in place. It has no kernel.
 struct AllReduce {
@@ -52,7 +57,7 @@ struct HostCopy {
 
 using GraphNodes =
     std::tuple<SoftmaxCrossEntropyForward, SoftmaxCrossEntropyBackward, MixForward, ResampleForward,
-               ImageOpsForward, NormaliseForward, AllReduce, Transfer, HostCopy>;
+               ImageOpsForward, NormaliseForward, OptimizerUpdate, AllReduce, Transfer, HostCopy>;
 
 namespace detail {
 template <typename... Ops>

@@ -46,6 +46,7 @@ class SecondRun {
   Answer operator()(const BatchNormStatistics&) const { return {}; }
   // This operation cannot run twice: it would add the samples and the hits to the metrics again.
   Answer operator()(const SoftmaxCrossEntropyForward&) const { return {}; }
+  Answer operator()(const OptimizerUpdate&) const { return {}; }
   Answer operator()(const AllReduce&) const { return {}; }
   Answer operator()(const Transfer&) const { return {}; }
   Answer operator()(const HostCopy&) const { return {}; }

@@ -31,7 +31,11 @@ enum class TensorRole : std::uint8_t {
   mix,
   parameter,       // a parameter, which lives as long as the run
   parameter_copy,  // a bf16 copy of a parameter (app/graph/passes/precision.h)
-  gradient,        // the gradient of a parameter, which the session sums over the ranks
+  // The gradient of a parameter, which the session sums over the ranks. If a node updates the
+  // parameter (OptimizerUpdate), its gradient is an activation.
+  gradient,
+  // An optimizer state or the moving average of a parameter, which live as long as the run.
+  optimizer_state,
   // Running statistics, which live as long as the run and are not trained.
   state,
   // f64 [4]: the sums of loss, top-1 hits, top-5 hits and samples over this rank's batch. The
@@ -42,9 +46,9 @@ enum class TensorRole : std::uint8_t {
 };
 
 struct Tensor {
-  // A parameter, its bf16 copy and a state have the name in their ParameterSpec, and a gradient has
-  // that of its parameter with ".gradient"; a session finds their memory by it. Other names are for
-  // messages.
+  // A parameter, its bf16 copy and a state have the name in their ParameterSpec. A gradient has that
+  // of its parameter with ".gradient", an optimizer state with ".optimizer0" or ".optimizer1", an
+  // average with ".ema". A session finds their memory by the name. Other names are for messages.
   std::string name;
   TensorRole role = TensorRole::activation;
   kernels::DType dtype = kernels::DType::f32;

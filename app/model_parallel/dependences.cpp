@@ -115,6 +115,7 @@ std::string lasting_name(const StepGraph& graph, TensorId id) {
       return graph.tensors[at(tensor.same_layout_as)].name;
     case TensorRole::parameter:
     case TensorRole::parameter_copy:  // named like its parameter
+    case TensorRole::optimizer_state:
     case TensorRole::state:
       return tensor.name;
   }

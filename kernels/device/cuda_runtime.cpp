@@ -43,9 +43,11 @@ std::byte* allocate_pinned(std::size_t bytes) {
 PinnedBuffer::PinnedBuffer(std::size_t bytes) : data_(allocate_pinned(bytes)), bytes_(bytes) {}
 
 CudaStream::CudaStream(Priority priority, const MultiprocessorPart* part) {
-  int lowest = 0, highest = 0;
+  int lowest = 0, highest = 0;  // a higher priority has a lower number
   CONVOY_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-  const int number = priority == Priority::high ? highest : lowest;
+  const int number = priority == Priority::high     ? highest
+                     : priority == Priority::normal ? std::max(lowest - 1, highest)
+                                                    : lowest;
   if (part != nullptr) {
     stream_.reset(part->make_stream(number));
     return;

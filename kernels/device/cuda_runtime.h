@@ -72,7 +72,8 @@ class PinnedBuffer {
 
 class CudaStream {
  public:
-  enum class Priority { normal, high };
+  // Multiprocessors that become free go to waiting kernels of the highest priority first.
+  enum class Priority { low, normal, high };
   // Makes a stream that does not wait for the legacy default stream. Its kernels run on the
   // multiprocessors of `part`, or on all if `part` is null.
   explicit CudaStream(Priority priority = Priority::normal, const MultiprocessorPart* part = nullptr);

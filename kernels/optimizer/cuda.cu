@@ -8,8 +8,10 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kWidth = 4;              // floats that one access moves
-constexpr int kChunk = kThreads * 16;  // elements that a block updates
+constexpr int kWidth = 4;  // floats that one access moves
+// The most elements that a block updates. Short blocks soon leave their multiprocessors to others.
+// For LARS it also determines the order of sums, and so the bits.
+constexpr int kChunk = kThreads * 4, kLarsChunk = kThreads * 16;
 
 struct Chunk {
   std::int64_t offset;
@@ -223,14 +225,15 @@ struct Tables {
 };
 
 Tables tables_of(const OptimizerProblem& problem) {
+  const int chunk = problem.kind == OptimizerKind::lars ? kLarsChunk : kChunk;
   Tables tables;
   for (const ParameterSegment& segment : problem.segments) {
     const auto index = static_cast<std::int32_t>(tables.segments.size());
     const auto first = static_cast<std::int32_t>(tables.chunks.size());
-    for (std::int64_t done = 0; done < segment.count; done += kChunk)
-      tables.chunks.push_back(
-          {segment.offset + done,
-           static_cast<std::int32_t>(std::min<std::int64_t>(kChunk, segment.count - done)), index});
+    for (std::int64_t done = 0; done < segment.count; done += chunk)
+      tables.chunks.push_back({segment.offset + done,
+                               static_cast<std::int32_t>(std::min<std::int64_t>(chunk, segment.count - done)),
+                               index});
     tables.segments.push_back({first, static_cast<std::int32_t>(tables.chunks.size()) - first, segment.decay,
                                segment.rate, segment.adapt});
   }
