@@ -129,7 +129,7 @@ class CudaExecutor final : public Executor {
     loaded_ = 0;
   }
 
-  std::span<const StepMetrics> finish() override {
+  StepResult finish() override {
     if (in_flight() == 0) throw std::logic_error("no step was started");
     wait_for(finished_);
     for (int member = 0; member < memory_.members(); ++member) {
@@ -137,19 +137,13 @@ class CudaExecutor final : public Executor {
       std::memcpy(sums.data(), ring_.output(finished_, 0, member), kMetricBytes);
       metrics_[static_cast<std::size_t>(member)] = step_metrics(sums.data());
     }
-    exposed_comm_ms_ = waited_ms(finished_);
+    const StepResult result{metrics_, probabilities_of(finished_), waited_ms(finished_)};
     leases_[static_cast<std::size_t>(finished_ % kRingSlots)].clear();
     ++finished_;
-    return metrics_;
-  }
-  std::span<const float> probabilities() const override {
-    if (probabilities_.empty() || finished_ == 0) return {};
-    const std::byte* values = ring_.output(finished_ - 1, kProbabilitiesField);
-    return {reinterpret_cast<const float*>(values), probabilities_.size()};
+    return result;
   }
   int in_flight() const override { return static_cast<int>(started_ - finished_); }
   int steps_ahead() const override { return kRingSlots - 1; }
-  double exposed_comm_ms() const override { return exposed_comm_ms_; }
 
   void prepare_trace(const Program& program, int steps) override {
     traces_.emplace(program, lanes_, steps);
@@ -258,6 +252,12 @@ class CudaExecutor final : public Executor {
   void launch(const Instruction& instruction, kernels::Stream stream) const;
   void wait_for(std::int64_t number) const;
   double waited_ms(std::int64_t number);
+  // Returns the probabilities of a finished step, in host memory.
+  std::span<const float> probabilities_of(std::int64_t number) const {
+    if (probabilities_.empty()) return {};
+    const std::byte* values = ring_.output(number, kProbabilitiesField);
+    return {reinterpret_cast<const float*>(values), probabilities_.size()};
+  }
 
   const ModelMemory& memory_;
   const bool streamed_;
@@ -286,7 +286,6 @@ class CudaExecutor final : public Executor {
   // For each slot of the ring: the number of instructions that wait for other ranks in its step.
   std::array<int, kRingSlots> waits_of_{};
   std::vector<Interval> waited_;
-  double exposed_comm_ms_ = 0;
   std::optional<StepTraces> traces_;
   std::vector<Captured> traced_;
   std::size_t next_traced_ = std::numeric_limits<std::size_t>::max();

@@ -12,9 +12,10 @@ StepMetrics evaluate_batches(Session& session, data::BatchSource& source, std::i
   // empty.
   std::deque<EvaluatedBatch> started;
   const auto finish = [&] {
-    sum += session.finish_step()[0];
+    const StepResult result = session.finish_step();
+    sum += result.metrics[0];
     if (!visit) return;
-    started.front().probabilities = session.probabilities();
+    started.front().probabilities = result.probabilities;
     visit(started.front());
     started.pop_front();
   };

@@ -17,21 +17,11 @@
 #include "app/execute/intervals.h"
 #include "app/execute/model_memory.h"
 #include "app/execute/program.h"
+#include "app/execute/step_result.h"
 #include "data/loader/batch.h"
 
 namespace convoy::app {
 
-// The metrics of a step, summed over the samples of all ranks.
-struct StepMetrics {
-  double loss_sum = 0, top1 = 0, top5 = 0, samples = 0;
-  double stop_requests = 0;  // number of ranks that want to stop
-  StepMetrics& operator+=(const StepMetrics& other) {
-    loss_sum += other.loss_sum, top1 += other.top1, top5 += other.top5, samples += other.samples;
-    stop_requests += other.stop_requests;
-    return *this;
-  }
-  double loss() const { return loss_sum / samples; }
-};
 // Returns the metrics that ModelMemory::metrics() holds.
 inline StepMetrics step_metrics(const double* sums) { return {sums[0], sums[1], sums[2], sums[3], sums[4]}; }
 
@@ -65,20 +55,13 @@ class Executor {
   virtual void start_after(Executor* before) = 0;
   // Starts a step. At most steps_ahead() + 1 steps may be in flight.
   virtual void start(const Program& program, bool stop_requested) = 0;
-  // Waits for the oldest step in flight. Returns the metrics of that step, one element per member.
-  // Throws std::runtime_error if the device failed.
-  virtual std::span<const StepMetrics> finish() = 0;
-  // Returns the probabilities of the step that finish() returned last: [samples of a full batch,
-  // classes]. They are valid until the next start(). The span is empty if the session keeps no
-  // probabilities.
-  virtual std::span<const float> probabilities() const = 0;
+  // Waits for the oldest step in flight and returns its results. Throws std::runtime_error if the
+  // device failed.
+  virtual StepResult finish() = 0;
   virtual int in_flight() const = 0;
   // Returns the number of steps to keep in flight so that the device never waits for the host. It
   // is 0 if start() itself computes the step.
   virtual int steps_ahead() const = 0;
-
-  // Returns the milliseconds that the last finished step waited for other ranks.
-  virtual double exposed_comm_ms() const = 0;
 
   // Prepares a trace: a record of when every instruction ran, in the first `steps` steps that are
   // started after begin_trace(). Tracing does not change results. The host executor does nothing

@@ -54,17 +54,15 @@ class HostExecutor final : public Executor {
     probabilities_.assign(execution_.probabilities.begin(), execution_.probabilities.end());
     started_ = true;
   }
-  std::span<const StepMetrics> finish() override {
+  StepResult finish() override {
     if (!started_) throw std::logic_error("no step was started");
     started_ = false;
     for (int member = 0; member < memory_.members(); ++member)
       metrics_[static_cast<std::size_t>(member)] = step_metrics(metrics_of(member));
-    return metrics_;
+    return {metrics_, probabilities_, exposed_comm_ms_};
   }
-  std::span<const float> probabilities() const override { return probabilities_; }
   int in_flight() const override { return started_ ? 1 : 0; }
   int steps_ahead() const override { return 0; }
-  double exposed_comm_ms() const override { return exposed_comm_ms_; }
 
  private:
   double* metrics_of(int member) const { return memory_.of_member(memory_.metrics(), member); }

@@ -56,15 +56,19 @@ void JoinedSessions::start_all(const std::function<void(Session&)>& start) {
 // together, so these oldest steps were started together. A session whose members have all been
 // retired starts no more steps, so it soon has no step in flight. Its members then get empty
 // metrics.
-std::span<const StepMetrics> JoinedSessions::finish_step() {
+StepResult JoinedSessions::finish_step() {
+  double exposed_comm_ms = 0;
   for (const Joined& joined : sessions_) {
     const auto own = std::span(metrics_).subspan(static_cast<std::size_t>(joined.first));
-    if (joined.session->steps_in_flight() > 0)
-      std::ranges::copy(joined.session->finish_step(), own.begin());
-    else
+    if (joined.session->steps_in_flight() > 0) {
+      const StepResult result = joined.session->finish_step();
+      std::ranges::copy(result.metrics, own.begin());
+      exposed_comm_ms = std::max(exposed_comm_ms, result.exposed_comm_ms);
+    } else {
       std::ranges::fill(own.first(static_cast<std::size_t>(joined.session->members())), StepMetrics());
+    }
   }
-  return metrics_;
+  return {metrics_, {}, exposed_comm_ms};
 }
 
 int JoinedSessions::steps_in_flight() const {
@@ -74,12 +78,6 @@ int JoinedSessions::steps_in_flight() const {
 }
 
 int JoinedSessions::steps_ahead() const { return sessions_[0].session->steps_ahead(); }
-
-double JoinedSessions::exposed_comm_ms() const {
-  double most = 0;
-  for (const Joined& joined : sessions_) most = std::max(most, joined.session->exposed_comm_ms());
-  return most;
-}
 
 void JoinedSessions::average_states() {
   for (const Joined& joined : sessions_) joined.session->tensors().average_states();
@@ -98,7 +96,7 @@ std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches>
     if (averages && joined.takes_part) joined.session->tensors().exchange_averages();
   }
   const auto finish = [&] {
-    const std::span<const StepMetrics> finished = finish_step();
+    const std::span<const StepMetrics> finished = finish_step().metrics;
     for (std::size_t member = 0; member < sums.size(); ++member) sums[member] += finished[member];
   };
   for (std::int64_t step = 0; step < groups[0].source->steps_per_epoch(); ++step) {

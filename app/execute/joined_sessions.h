@@ -31,10 +31,9 @@ class JoinedSessions {
   void retire(int member);
   void start_train_step(bool stop_requested);
   void start_train_part();
-  std::span<const StepMetrics> finish_step();
+  StepResult finish_step();
   int steps_in_flight() const;
   int steps_ahead() const;
-  double exposed_comm_ms() const;
   void average_states();
 
   // Evaluates members on one pass over several sources. `groups` says which members get the batches

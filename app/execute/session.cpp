@@ -175,11 +175,11 @@ void Session::start(const Program& program, bool stop_requested) {
   in_flight_trains_.push_back(program.trains());
 }
 
-std::span<const StepMetrics> Session::finish_step() {
-  const std::span<const StepMetrics> metrics = executor_->finish();
+StepResult Session::finish_step() {
+  const StepResult result = executor_->finish();
   if (options_.gate != nullptr) options_.gate->finished(in_flight_trains_.front());
   in_flight_trains_.pop_front();
-  return metrics;
+  return result;
 }
 
 }  // namespace convoy::app

@@ -21,6 +21,7 @@
 #include "app/execute/model_memory.h"
 #include "app/execute/program_builder.h"
 #include "app/execute/session_tensors.h"
+#include "app/execute/step_result.h"
 #include "data/loader/batch.h"
 
 namespace convoy::app {
@@ -73,21 +74,13 @@ class Session {
   void start_train(bool stop_requested = false) { start(programs_.train, stop_requested); }
   void start_train_part() { start(programs_.train_part, false); }
   void start_evaluation() { start(programs_.evaluate, false); }
-  // Waits for the oldest step in flight. Returns its metrics, one element per member, which are the
-  // same on every rank. They are valid until the next call. Throws std::runtime_error if the device
-  // failed, and std::logic_error if no step is in flight.
-  std::span<const StepMetrics> finish_step();
+  // Waits for the oldest step in flight and returns its results. Throws std::runtime_error if the
+  // device failed, and std::logic_error if no step is in flight.
+  StepResult finish_step();
   int steps_in_flight() const { return executor_->in_flight(); }
   // Returns how many steps to keep in flight so that a device never waits for the host. It is 0 on
   // a host, where start() itself computes the step.
   int steps_ahead() const { return executor_->steps_ahead(); }
-  // Returns the probabilities [samples of a full batch, classes] of the step that finish_step()
-  // returned last. They are valid until the next start, and empty unless
-  // StepOptions::keep_probabilities is set.
-  std::span<const float> probabilities() const { return executor_->probabilities(); }
-  // Returns how many milliseconds that step waited for other ranks. On a GPU it is 0 unless
-  // StepOptions::time_waits is set.
-  double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
 
   // Tells that this member need not be computed any more. Its metrics have no meaning from then on.
   void retire(int member) { executor_->retire(member); }

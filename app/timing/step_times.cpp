@@ -39,10 +39,11 @@ TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy)
   TimedSteps timed;
   auto before = Clock::now();
   const auto finish = [&] {
-    timed.last = session.finish_step()[0];
+    const StepResult result = session.finish_step();
+    timed.last = result.metrics[0];
     const auto now = Clock::now();
     timed.ms.push_back(std::chrono::duration<double, std::milli>(now - std::exchange(before, now)).count());
-    timed.exposed_comm_ms += session.exposed_comm_ms() / static_cast<double>(steps);
+    timed.exposed_comm_ms += result.exposed_comm_ms / static_cast<double>(steps);
   };
   for (std::int64_t step = 0; step < steps; ++step) {
     copy == nullptr ? session.start_train() : SessionTools(session).start(*copy);

@@ -142,17 +142,17 @@ void Trainer::load_batches(std::int64_t part) {
 void Trainer::finish_steps(int left_in_flight) {
   while (sessions_->steps_in_flight() > left_in_flight) {
     StartedStep& first = in_flight_.front();
-    const auto metrics = as_rank(environment_, first.step, [&] { return sessions_->finish_step(); });
-    first.timing.exposed_comm_ms += sessions_->exposed_comm_ms();
+    const StepResult result = as_rank(environment_, first.step, [&] { return sessions_->finish_step(); });
+    first.timing.exposed_comm_ms += result.exposed_comm_ms;
     const StartedStep step = first;
     if (step.parts_left > 1) {
       --first.parts_left;
-      finish_part(step, metrics);
+      finish_part(step, result.metrics);
       continue;
     }
     in_flight_.pop_front();
-    finish_part(timed(step), metrics);
-    stop_requested_ = stop_requested_ || metrics[0].stop_requests > 0;
+    finish_part(timed(step), result.metrics);
+    stop_requested_ = stop_requested_ || result.metrics[0].stop_requests > 0;
   }
 }
 

@@ -37,7 +37,7 @@ class LimitedTraining : public testing::Test {
     std::vector<double> losses;
     for (int step = 0; step < 3; ++step) losses.push_back(test::train_step(session).loss());
     session.start_evaluation();
-    losses.push_back(session.finish_step()[0].loss());
+    losses.push_back(session.finish_step().metrics[0].loss());
     std::vector<std::vector<float>> state;
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
       for (const PersistentTensor& tensor : *list) state.push_back(session.tensors().read(tensor));

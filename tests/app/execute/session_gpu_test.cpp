@@ -93,9 +93,9 @@ class CudaSession : public testing::Test {
       session.control().step = static_cast<std::uint64_t>(step);
       session.start_train();
       if (session.steps_in_flight() > session.steps_ahead())
-        values.push_back(session.finish_step()[0].loss());
+        values.push_back(session.finish_step().metrics[0].loss());
     }
-    while (session.steps_in_flight() > 0) values.push_back(session.finish_step()[0].loss());
+    while (session.steps_in_flight() > 0) values.push_back(session.finish_step().metrics[0].loss());
     return values;
   }
 
@@ -200,7 +200,7 @@ TEST_P(CudaSessionOf, PartsOfTheMultiprocessorsDoNotChangeTheBits) {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
       session.start_evaluation();
-      values.push_back(session.finish_step()[0].loss());
+      values.push_back(session.finish_step().metrics[0].loss());
     }
     return values;
   };
@@ -274,7 +274,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
       traced.control().step = static_cast<std::uint64_t>(step);
       began.push_back(now());
       traced.start_train();
-      found.push_back(traced.finish_step()[0].loss());
+      found.push_back(traced.finish_step().metrics[0].loss());
       ended.push_back(now());
     }
     EXPECT_EQ(found, expected) << lanes << " lanes";
@@ -464,9 +464,9 @@ struct Fed {
     for (int step = 0; step < steps; ++step) {
       start();
       if (session->steps_in_flight() > session->steps_ahead())
-        values.push_back(session->finish_step()[0].loss());
+        values.push_back(session->finish_step().metrics[0].loss());
     }
-    while (session->steps_in_flight() > 0) values.push_back(session->finish_step()[0].loss());
+    while (session->steps_in_flight() > 0) values.push_back(session->finish_step().metrics[0].loss());
     return values;
   }
 };

@@ -49,7 +49,7 @@ TEST(Session, AStepAllocatesNothing) {
     session.control().learning_rate = 0.01f;
     const auto step = [&] {
       session.start_train();
-      return session.finish_step()[0];
+      return session.finish_step().metrics[0];
     };
     step();
     step();

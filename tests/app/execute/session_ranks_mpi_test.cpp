@@ -64,8 +64,9 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     fill(session, batch, batch * ranks.rank());
     Trained trained;
     const auto finish = [&] {
-      trained.losses.push_back(session.finish_step()[0].loss());
-      trained.exposed_ms += session.exposed_comm_ms();
+      const StepResult result = session.finish_step();
+      trained.losses.push_back(result.metrics[0].loss());
+      trained.exposed_ms += result.exposed_comm_ms;
     };
     const int steps = test::brief() ? 3 : kSteps;
     for (int step = 0; step < steps; ++step) {
@@ -176,7 +177,7 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
         parts.start_train_part();
       else
         parts.start_train();
-      sum += parts.finish_step()[0];
+      sum += parts.finish_step().metrics[0];
     }
     EXPECT_EQ(sum.samples, kGlobalBatch);
     EXPECT_NEAR(sum.loss(), expected, 1e-5 * expected) << "step " << step;
@@ -212,7 +213,7 @@ TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
     }
     const auto test = [&] {
       session.start_evaluation();
-      return session.finish_step()[0].loss();
+      return session.finish_step().metrics[0].loss();
     };
     const double before = test();
     const std::vector<float> weights = session.tensors().read(session.memory().parameters()[0]);

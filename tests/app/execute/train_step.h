@@ -8,7 +8,7 @@ namespace convoy::test {
 // Returns the metrics of member 0.
 inline app::StepMetrics train_step(app::Session& session) {
   session.start_train();
-  return session.finish_step()[0];
+  return session.finish_step().metrics[0];
 }
 
 }  // namespace convoy::test

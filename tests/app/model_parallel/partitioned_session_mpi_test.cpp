@@ -123,7 +123,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
       trained.losses.push_back(test::train_step(session).loss());
     }
     session.start_evaluation();
-    trained.losses.push_back(session.finish_step()[0].loss());
+    trained.losses.push_back(session.finish_step().metrics[0].loss());
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
       for (const PersistentTensor& tensor : *list)
         trained.tensors[tensor.name] = session.tensors().read(tensor);
