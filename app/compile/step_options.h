@@ -34,7 +34,7 @@ inline constexpr int kAutoLanes = 0;
 // images.
 struct InputOptions {
   enum class Kind : std::uint8_t {
-    filled,  // the caller writes images()
+    filled,  // the caller writes StepInput::images()
     // Each batch brings the stored pixels of its images (data::BatchOutput::cuts).
     streamed,
     // put_image() stores all images of the set on the device before the first batch. A batch only
@@ -51,7 +51,7 @@ struct InputOptions {
   // The shape of all images. If they are streamed, only its number of channels is used.
   data::ImageShape stored;
   // Resident: the number of images; 0 if the session reads those of another one
-  // (Session::read_images_of).
+  // (StepInput::read_images_of).
   std::int64_t resident_images = 0;
   // The most image operations that the transform of one training sample has.
   int most_image_ops = 0;

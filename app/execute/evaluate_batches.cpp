@@ -25,7 +25,7 @@ StepMetrics evaluate_batches(Session& session, data::BatchSource& source, std::i
       started.push_back({{batch->samples, batch->samples + batch->capacity},
                          {batch->labels, batch->labels + batch->capacity},
                          {}});
-    session.load(std::move(batch), first_image);
+    session.input().load(std::move(batch), first_image);
     session.start_evaluation();
     if (session.steps_in_flight() > session.steps_ahead()) finish();
   }

@@ -22,7 +22,7 @@ struct EvaluatedBatch {
 using VisitBatch = std::function<void(const EvaluatedBatch& batch)>;
 
 // Evaluates the session's member 0 on all batches of one pass over the source and returns the sums
-// of their metrics. `first_image` is that of Session::load(). `visit`, which needs
+// of their metrics. `first_image` is that of StepInput::load(). `visit`, which needs
 // StepOptions::keep_probabilities, is called for each finished batch in order.
 StepMetrics evaluate_batches(Session& session, data::BatchSource& source, std::int64_t first_image = 0,
                              const VisitBatch& visit = nullptr);

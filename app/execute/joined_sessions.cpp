@@ -28,7 +28,7 @@ void JoinedSessions::load(data::BatchLease batch, std::span<const int> members, 
   std::vector<data::BatchLease> leases = data::shared_leases(std::move(batch), static_cast<int>(takers));
   for (Joined& joined : sessions_) {
     if (!loads(joined)) continue;
-    joined.session->load(std::move(leases.back()), first_image, joined.loaded);
+    joined.session->input().load(std::move(leases.back()), first_image, joined.loaded);
     leases.pop_back();
   }
 }

@@ -25,7 +25,9 @@ class JoinedSessions {
 
   // The functions down to average_states() do for all sessions what Session and its parts do for
   // one.
-  kernels::StepControl& control(int member) { return session_of(member).control(place(member).member); }
+  kernels::StepControl& control(int member) {
+    return session_of(member).input().control(place(member).member);
+  }
   void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_image = 0);
   // Stops computing a member. A session whose members are all retired takes no more steps.
   void retire(int member);

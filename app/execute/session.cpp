@@ -64,15 +64,13 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   if (options.members.size() > 1 && groups.world->size() > 1)
     throw std::invalid_argument("a rank that trains members sums nothing with other ranks");
   reserve_memory();
-  const bool resident = options_.input.kind == InputOptions::Kind::resident;
-  if (!resident || options_.input.resident_images > 0) images_at_ = 0;
-  for (int member = 0; member < members(); ++member) all_members_.push_back(member);
   if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.stages);
   programs_.lanes =
       lanes_of_members(steps_, options_.lanes == kAutoLanes ? kMostLanes : options_.lanes, members());
   tensors_ = std::make_unique<SessionTensors>(steps_.main().graph, options_, groups_, *memory_);
   const Admission admitted = tensors_->use_memory();
   make_executor();
+  input_.emplace(*executor_, *memory_, options_);
   tensors_->initialise();
   if (steps_.train) make_buckets();
   ProgramBuilder builder(steps_, options_, groups_, *memory_, communication_);
@@ -133,12 +131,6 @@ void Session::make_executor() {
     executor_ =
         make_host_executor(*memory_, {probabilities, progress, &communication_.exposed_ms, options_.gate});
   }
-  for (const int member : all_members_) {
-    const Member& own = options_.members[static_cast<std::size_t>(member)];
-    kernels::StepControl& control = executor_->control(member) = {};
-    control.seed = own.seed;
-    control.hyperparameters = own.hyperparameters;
-  }
 }
 
 void Session::make_buckets() {
@@ -154,19 +146,8 @@ void Session::connect_stages() {
   if (communication_.transfers != nullptr) communication_.transfers->connect(options_.backend);
 }
 
-void Session::read_images_of(const Session& owner) {
-  images_at_ = static_cast<const std::byte*>(owner.memory_->images()) -
-               static_cast<const std::byte*>(memory_->images());
-}
-
 void Session::start_after(const Session* before) {
   executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
-}
-
-void Session::load(data::BatchLease batch, std::int64_t first_image, std::span<const int> members) {
-  if (!images_at_) throw std::logic_error("a session without images must read those of another one");
-  executor_->load(std::move(batch), members.empty() ? all_members_ : members,
-                  *images_at_ + first_image * options_.input.stored.bytes());
 }
 
 void Session::start(const Program& program, bool stop_requested) {

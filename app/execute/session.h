@@ -2,11 +2,10 @@
 // programs, so that a step only runs a program. A session may run the same steps for many trainings
 // at once, which are its members. Each member gets the same bits as if it ran alone.
 //
-// For each step: load() a batch or write the input, start it, and later finish_step(), in the order
-// of the starts. The steps of different ranks exchange data, so all ranks of a session's groups
-// start the same steps in the same order, and destroy their sessions in the same order.
-// Only one thread at a time may use a session. Tools that time or trace steps find more in
-// session_tools.h.
+// For each step: set its input(), start it, and later finish_step(), in the order of the starts. The
+// steps of different ranks exchange data, so all ranks of a session's groups start the same steps in
+// the same order, and destroy their sessions in the same order. Only one thread at a time may use a
+// session. Tools that time or trace steps find more in session_tools.h.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,8 @@
 #include "app/execute/model_memory.h"
 #include "app/execute/program_builder.h"
 #include "app/execute/session_tensors.h"
+#include "app/execute/step_input.h"
 #include "app/execute/step_result.h"
-#include "data/loader/batch.h"
 
 namespace convoy::app {
 
@@ -40,28 +39,11 @@ class Session {
   // their sessions and before the first step. Collective over the stages. Does nothing if the step
   // is not partitioned.
   void connect_stages();
-  // Lets the steps read the stored images of `owner`, which must outlive this session. If the input
-  // is resident and InputOptions::resident_images is 0, load() throws std::logic_error before this
-  // call.
-  void read_images_of(const Session& owner);
 
   int members() const { return memory_->members(); }
 
-  // The input of a member's next step: control values, labels with one element per row of the
-  // batch, and images. Values stay until they are changed. Of the control values, the constructor
-  // sets seed and hyperparameters, load() sets valid, global_valid and first_sample, and the caller
-  // sets step and learning_rate. load() also sets labels, images and how samples are mixed. The
-  // caller may write images() only with InputOptions::Kind::filled.
-  kernels::StepControl& control(int member = 0) { return executor_->control(member); }
-  std::span<std::int32_t> labels(int member = 0) { return executor_->labels(member); }
-  PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
-
-  // Makes `batch` the input of the next step of the given members; of all members if `members` is
-  // empty. A step takes at most InputOptions::batches different batches. A batch has as many rows
-  // as the network's batch (ModelMemory::capacity()). A device may hold it until the step is
-  // finished. If the device stores all images, `first_image` is the index of the first image of the
-  // batch's split (training or test).
-  void load(data::BatchLease batch, std::int64_t first_image = 0, std::span<const int> members = {});
+  // The input of the next step.
+  StepInput& input() { return *input_; }
   // Start a step. A device works asynchronously: up to steps_ahead() + 1 steps may be started
   // before finish_step() is called; more throw std::logic_error. `stop_requested` adds this rank to
   // StepMetrics::stop_requests.
@@ -69,8 +51,8 @@ class Session {
   // start_train() computes gradients, sums them over the ranks and updates the parameters.
   // start_evaluation() computes the metrics of the batch, without label smoothing. A step may take
   // its batch in parts if StepOptions::accumulate is set: start_train_part() computes a part that
-  // is not the last one, and start_train() the last one. After load() of each part, set its number
-  // and share in control(), and add its offset in the batch to first_sample.
+  // is not the last one, and start_train() the last one. After StepInput::load() of each part, set
+  // its number and share in the control values, and add its offset in the batch to first_sample.
   void start_train(bool stop_requested = false) { start(programs_.train, stop_requested); }
   void start_train_part() { start(programs_.train_part, false); }
   void start_evaluation() { start(programs_.evaluate, false); }
@@ -109,15 +91,13 @@ class Session {
   const RankGroups groups_;
   CompiledSteps steps_;
   std::unique_ptr<ModelMemory> memory_;
-  std::vector<int> all_members_;
-  // Bytes from this session's images to the images that it reads; no value until they are known.
-  std::optional<std::int64_t> images_at_;
   StepCommunication communication_;
   StepPrograms programs_;
   std::unique_ptr<SessionTensors> tensors_;
   std::deque<bool> in_flight_trains_;  // whether each step in flight trains, the oldest first
-  // Declared last, so that it is destroyed first: steps in flight use all fields above.
+  // Destroyed before the fields above, because steps in flight use them.
   std::unique_ptr<Executor> executor_;
+  std::optional<StepInput> input_;
 };
 
 }  // namespace convoy::app

@@ -13,12 +13,12 @@ void SessionTools::prepare_timing() {
   const auto fill = [&](void* data, std::int64_t bytes) {
     fill_with_numbers(options.backend, static_cast<std::byte*>(data), bytes);
   };
-  for (const int member : session_.all_members_) {
+  for (int member = 0; member < memory.members(); ++member) {
     fill(memory.of_member(memory.update_workspace(), member), memory.plan().bytes(Region::activations));
     if (memory.has_images() && options.input.kind == InputOptions::Kind::filled)
       fill(memory.of_member(memory.images(), member),
-           static_cast<std::int64_t>(session_.images().desc.bytes()));
-    kernels::StepControl values = session_.control(member);
+           static_cast<std::int64_t>(session_.input().images().desc.bytes()));
+    kernels::StepControl values = session_.input().control(member);
     values.valid = static_cast<std::int32_t>(memory.capacity());
     values.global_valid = values.valid * session_.groups_.replicas->size();
     values.learning_rate = 0;

@@ -18,16 +18,17 @@ void fill_batch(Session& session, std::int64_t classes, int ranks) {
   // prime and so no multiple of the size of a row or of a channel. Otherwise whole rows or channels
   // of the images could be equal.
   constexpr std::size_t kDrawn = 1'048'573;
-  std::vector<float> images(static_cast<std::size_t>(session.images().desc.shape.elements()));
+  StepInput& input = session.input();
+  std::vector<float> images(static_cast<std::size_t>(input.images().desc.shape.elements()));
   for (std::size_t i = 0; i < images.size(); ++i)
     images[i] = i < kDrawn ? 2 * kernels::uniform(kernels::philox(1, i).word[0]) - 1 : images[i - kDrawn];
   for (int member = 0; member < session.members(); ++member) {
-    session.tensors().write(session.images(), images, member);
-    const std::span<std::int32_t> labels = session.labels(member);
+    session.tensors().write(input.images(), images, member);
+    const std::span<std::int32_t> labels = input.labels(member);
     for (std::size_t i = 0; i < labels.size(); ++i)
       labels[i] =
           static_cast<std::int32_t>(kernels::philox(2, i).word[0] % static_cast<std::uint64_t>(classes));
-    kernels::StepControl& control = session.control(member);
+    kernels::StepControl& control = input.control(member);
     control.valid = static_cast<std::int32_t>(labels.size());
     control.global_valid = control.valid * ranks;
     control.learning_rate = 0;

@@ -162,7 +162,7 @@ void Trainer::bind_session(Shape& shape) {
     const bool resident = shape.step.input.kind == InputOptions::Kind::resident;
     session = std::make_unique<Session>(std::move(*shape.steps), shape.step, groups);
     if (!resident || !session->memory().has_images()) return;
-    if (&shape != &shapes_[0]) return session->read_images_of(*shapes_[0].session);
+    if (&shape != &shapes_[0]) return session->input().read_images_of(shapes_[0].session->input());
     dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
       if (signals_.received() != 0) throw ExitStatus{kRequeueStatus};
       session->tensors().put_image(first, pixels, count);

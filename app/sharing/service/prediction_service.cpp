@@ -53,7 +53,7 @@ nlohmann::ordered_json latencies_json(const Latencies& latencies) {
 
 constexpr const char* kEnded = "the service has ended";
 
-// A source with a single batch, for Session::evaluate().
+// A source with a single batch, for evaluate_batches().
 class OneBatch final : public data::BatchSource {
  public:
   explicit OneBatch(data::BatchLease batch) : batch_(std::move(batch)) {}

@@ -24,12 +24,13 @@ TEST(SlicedTraining, RanksChangeNoBitWithinTheLeastMemory) {
     std::vector<float> images(static_cast<std::size_t>(network.shape(0).elements()));
     initialize({"images", network.shape(0), Initializer::normal(1)},
                17 + static_cast<std::uint64_t>(ranks->rank()), images.data());
-    session.tensors().write(session.images(), images);
-    for (std::size_t i = 0; i < session.labels().size(); ++i)
-      session.labels()[i] = static_cast<std::int32_t>(i % 5);
-    session.control().valid = 7;  // the batch is not full
-    session.control().global_valid = 7 * ranks->size();
-    session.control().learning_rate = 0.05f;
+    StepInput& input = session.input();
+    session.tensors().write(input.images(), images);
+    for (std::size_t i = 0; i < input.labels().size(); ++i)
+      input.labels()[i] = static_cast<std::int32_t>(i % 5);
+    input.control().valid = 7;  // the batch is not full
+    input.control().global_valid = 7 * ranks->size();
+    input.control().learning_rate = 0.05f;
     std::vector<double> losses;
     for (int step = 0; step < 3; ++step) losses.push_back(test::train_step(session).loss());
     std::vector<std::vector<float>> parameters;

@@ -29,11 +29,12 @@ class LimitedTraining : public testing::Test {
     fit_ = session.steps().fit;
     std::vector<float> images(static_cast<std::size_t>(network_.shape(0).elements()));
     initialize({"images", network_.shape(0), Initializer::normal(1)}, 17, images.data());
-    session.tensors().write(session.images(), images);
-    for (std::size_t i = 0; i < session.labels().size(); ++i)
-      session.labels()[i] = static_cast<std::int32_t>(i % 5);
-    session.control().valid = session.control().global_valid = valid_;
-    session.control().learning_rate = learning_rate_;
+    StepInput& input = session.input();
+    session.tensors().write(input.images(), images);
+    for (std::size_t i = 0; i < input.labels().size(); ++i)
+      input.labels()[i] = static_cast<std::int32_t>(i % 5);
+    input.control().valid = input.control().global_valid = valid_;
+    input.control().learning_rate = learning_rate_;
     std::vector<double> losses;
     for (int step = 0; step < 3; ++step) losses.push_back(test::train_step(session).loss());
     session.start_evaluation();

@@ -60,9 +60,9 @@ class LanesOnGpu : public testing::Test {
 
   static std::vector<std::vector<float>> trained(Session& session) {
     fill_batch(session, 5, 1);
-    session.control().learning_rate = 0.02f;
+    session.input().control().learning_rate = 0.02f;
     for (int step = 0; step < 4; ++step) {
-      session.control().step = static_cast<std::uint64_t>(step);
+      session.input().control().step = static_cast<std::uint64_t>(step);
       test::train_step(session);
     }
     CheckpointState state;

@@ -57,7 +57,8 @@ class JoinedRun {
       options.input.resident_images = joined.empty() ? set_->size() : 0;
       sessions_.push_back(std::make_unique<Session>(whole_steps(network, options, ranks_), options,
                                                     RankGroups{&ranks_, &ranks_, nullptr}));
-      if (kind == Kind::resident && !joined.empty()) sessions_.back()->read_images_of(*joined[0]);
+      if (kind == Kind::resident && !joined.empty())
+        sessions_.back()->input().read_images_of(joined[0]->input());
       joined.push_back(sessions_.back().get());
     }
     if (kind == Kind::resident) put_images(*sessions_[0]);

@@ -53,13 +53,14 @@ CheckpointState trained(const Network& network, std::uint32_t seed, bool reorder
   const Shape& shape = network.shape(0);
   std::vector<float> images(static_cast<std::size_t>(shape.elements()));
   initialize({"images", shape, Initializer::normal(1)}, 17, images.data());
-  for (std::size_t i = 0; i < session.labels().size(); ++i)
-    session.labels()[i] = static_cast<std::int32_t>(i * 7 % 5);
-  session.control().valid = session.control().global_valid = static_cast<std::int32_t>(shape[0]);
-  session.control().learning_rate = 0.02f;
+  StepInput& input = session.input();
+  for (std::size_t i = 0; i < input.labels().size(); ++i)
+    input.labels()[i] = static_cast<std::int32_t>(i * 7 % 5);
+  input.control().valid = input.control().global_valid = static_cast<std::int32_t>(shape[0]);
+  input.control().learning_rate = 0.02f;
   for (int step = 0; step < 3; ++step) {
-    session.tensors().write(session.images(), images);
-    session.control().step = static_cast<std::uint64_t>(step);
+    session.tensors().write(input.images(), images);
+    input.control().step = static_cast<std::uint64_t>(step);
     test::train_step(session);
   }
   CheckpointState state;

@@ -69,10 +69,11 @@ class MembersRun {
   void train(int steps) {
     for (int i = 0; i < steps; ++i, ++step_) {
       for (std::size_t group = 0; group < loaders_.size(); ++group)
-        session_->load(loaders_[group]->next(), 0, members_of(static_cast<int>(group)));
+        session_->input().load(loaders_[group]->next(), 0, members_of(static_cast<int>(group)));
       for (int member = 0; member < session_->members(); ++member) {
-        session_->control(member).step = static_cast<std::uint64_t>(step_);
-        session_->control(member).learning_rate = 0.01f * static_cast<float>(1 + (first_ + member) % 5);
+        kernels::StepControl& control = session_->input().control(member);
+        control.step = static_cast<std::uint64_t>(step_);
+        control.learning_rate = 0.01f * static_cast<float>(1 + (first_ + member) % 5);
       }
       session_->start_train();
       if (session_->steps_in_flight() > session_->steps_ahead()) session_->finish_step();

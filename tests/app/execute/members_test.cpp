@@ -48,7 +48,7 @@ TEST(Members, ShareOneStrideAndEachHasItsControl) {
   const ModelMemory& memory = run.session().memory();
   EXPECT_EQ(memory.stride() % 256, 0);
   EXPECT_EQ(memory.plan().total(), 3 * memory.stride()) << "a host's members share nothing";
-  EXPECT_EQ(&run.session().control(2), memory.of_member(memory.control(), 2));
+  EXPECT_EQ(&run.session().input().control(2), memory.of_member(memory.control(), 2));
 }
 
 // The memory limit is so low that operations must run again. All members together must keep to it

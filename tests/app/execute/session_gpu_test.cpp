@@ -79,18 +79,19 @@ class CudaSession : public testing::Test {
     const Shape& shape = network.shape(0);
     std::vector<float> images(static_cast<std::size_t>(shape.elements()));
     initialize({"images", shape, Initializer::normal(1)}, 17, images.data());
-    session.tensors().write(session.images(), images);
-    for (std::size_t i = 0; i < session.labels().size(); ++i)
-      session.labels()[i] = static_cast<std::int32_t>(i * 7 % 5);
-    session.control().valid = session.control().global_valid = static_cast<std::int32_t>(shape[0]) - 1;
-    session.labels().back() = -1;
-    session.control().learning_rate = 0.02f;
+    StepInput& input = session.input();
+    session.tensors().write(input.images(), images);
+    for (std::size_t i = 0; i < input.labels().size(); ++i)
+      input.labels()[i] = static_cast<std::int32_t>(i * 7 % 5);
+    input.control().valid = input.control().global_valid = static_cast<std::int32_t>(shape[0]) - 1;
+    input.labels().back() = -1;
+    input.control().learning_rate = 0.02f;
   }
 
   std::vector<double> losses(Session& session, int steps) {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
-      session.control().step = static_cast<std::uint64_t>(step);
+      session.input().control().step = static_cast<std::uint64_t>(step);
       session.start_train();
       if (session.steps_in_flight() > session.steps_ahead())
         values.push_back(session.finish_step().metrics[0].loss());
@@ -271,7 +272,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
     std::vector<std::int64_t> began, ended;
     for (int step = 0; step < 4; ++step) {
       if (step == 1) SessionTools(traced).begin_trace();
-      traced.control().step = static_cast<std::uint64_t>(step);
+      traced.input().control().step = static_cast<std::uint64_t>(step);
       began.push_back(now());
       traced.start_train();
       found.push_back(traced.finish_step().metrics[0].loss());
@@ -455,8 +456,8 @@ struct Fed {
   ~Fed() { session.reset(); }  // the session ends before the loader, whose batches it holds
 
   void start() {
-    session->control().learning_rate = 0.05f;
-    session->load(loader->next(), 7);
+    session->input().control().learning_rate = 0.05f;
+    session->input().load(loader->next(), 7);
     session->start_train();
   }
   std::vector<double> run(int steps) {

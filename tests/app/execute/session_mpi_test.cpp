@@ -44,9 +44,10 @@ TEST(Session, AStepAllocatesNothing) {
     options.clip = true;
     options.members[0].hyperparameters.largest_norm = 1;
     Session session = whole_session(make_network("wrn10_1", {4, 3, 32, 32}, 10), options, *ranks);
-    session.control().valid = 4;
-    session.control().global_valid = 4 * ranks->size();
-    session.control().learning_rate = 0.01f;
+    StepInput& input = session.input();
+    input.control().valid = 4;
+    input.control().global_valid = 4 * ranks->size();
+    input.control().learning_rate = 0.01f;
     const auto step = [&] {
       session.start_train();
       return session.finish_step().metrics[0];

@@ -70,7 +70,7 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     };
     const int steps = test::brief() ? 3 : kSteps;
     for (int step = 0; step < steps; ++step) {
-      session.control().step = static_cast<std::uint64_t>(step);
+      session.input().control().step = static_cast<std::uint64_t>(step);
       session.start_train();
       if (session.steps_in_flight() > session.steps_ahead()) finish();
     }
@@ -87,12 +87,13 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     std::vector<float> all(static_cast<std::size_t>(kGlobalBatch * 3 * 8 * 8));
     initialize({"images", {kGlobalBatch, 3, 8, 8}, Initializer::normal(1)}, 17, all.data());
     const auto from = all.begin() + first * 3 * 8 * 8;
-    session.tensors().write(session.images(), std::vector(from, from + batch * 3 * 8 * 8));
+    StepInput& input = session.input();
+    session.tensors().write(input.images(), std::vector(from, from + batch * 3 * 8 * 8));
     for (std::int64_t i = 0; i < batch; ++i)
-      session.labels()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) * 7 % kClasses);
-    session.control().valid = static_cast<std::int32_t>(batch);
-    session.control().global_valid = kGlobalBatch;
-    session.control().learning_rate = 0.01f;
+      input.labels()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) * 7 % kClasses);
+    input.control().valid = static_cast<std::int32_t>(batch);
+    input.control().global_valid = kGlobalBatch;
+    input.control().learning_rate = 0.01f;
   }
 
   std::vector<Precision> precisions() const {
@@ -165,14 +166,14 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   Session parts = whole_session(plain(slice), options, *ranks_);
   fill(whole, batch, batch * world().rank());
   for (std::uint64_t step = 0; step < 4; ++step) {
-    whole.control().step = parts.control().step = step;
+    whole.input().control().step = parts.input().control().step = step;
     const double expected = test::train_step(whole).loss();
     StepMetrics sum;
     for (std::int64_t part = 0; part < kParts; ++part) {
       fill(parts, slice, kPart * part + slice * world().rank());
-      parts.control().global_valid = static_cast<std::int32_t>(kPart);
-      parts.control().part = static_cast<std::int32_t>(part);
-      parts.control().share = 1.0f / kParts;
+      parts.input().control().global_valid = static_cast<std::int32_t>(kPart);
+      parts.input().control().part = static_cast<std::int32_t>(part);
+      parts.input().control().share = 1.0f / kParts;
       if (part + 1 < kParts)
         parts.start_train_part();
       else
@@ -208,7 +209,7 @@ TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
     Session session = whole_session(network_of(batch), options, *ranks_);
     fill(session, batch, batch * world().rank());
     for (std::uint64_t step = 0; step < 3; ++step) {
-      session.control().step = step;
+      session.input().control().step = step;
       test::train_step(session);
     }
     const auto test = [&] {
@@ -276,7 +277,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   SessionTools(session).prepare_trace(kSteps);
   SessionTools(session).begin_trace();
   for (int step = 0; step < kSteps; ++step) {
-    session.control().step = static_cast<std::uint64_t>(step);
+    session.input().control().step = static_cast<std::uint64_t>(step);
     session.start_train();
     session.finish_step();
   }

@@ -43,12 +43,13 @@ struct Run {
     options.gate = &gate;
     session = std::make_unique<Session>(whole_steps(network, options, rank), options,
                                         RankGroups{&rank, &rank, nullptr});
-    auto* const images = static_cast<float*>(session->images().address);
-    const auto count = session->images().desc.shape.elements();
+    StepInput& input = session->input();
+    auto* const images = static_cast<float*>(input.images().address);
+    const auto count = input.images().desc.shape.elements();
     for (std::int64_t i = 0; i < count; ++i) images[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
-    std::iota(session->labels().begin(), session->labels().end(), 0);
-    kernels::StepControl& control = session->control();
-    control.valid = control.global_valid = static_cast<std::int32_t>(session->labels().size());
+    std::iota(input.labels().begin(), input.labels().end(), 0);
+    kernels::StepControl& control = input.control();
+    control.valid = control.global_valid = static_cast<std::int32_t>(input.labels().size());
     control.learning_rate = 0.05f;
   }
   std::span<std::byte> state() const {
@@ -66,7 +67,8 @@ struct Run {
 void expect_pieces_bring_all(const Network& network, const StepOptions& options) {
   Run whole(network, options), pieces(network, options);
   for (int step = 0; step < 2; ++step) {
-    whole.session->control().step = pieces.session->control().step = static_cast<std::uint64_t>(step);
+    whole.session->input().control().step = pieces.session->input().control().step =
+        static_cast<std::uint64_t>(step);
     test::train_step(*whole.session);
     const Program& program = pieces.session->programs().train;
     const LanePlan plan = plan_lanes(program, 1);

@@ -108,18 +108,19 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
 
   static Trained train(const Network& network, Session& session) {
     const std::int64_t batch = network.shape(0)[0];
+    StepInput& input = session.input();
     if (session.memory().has_images()) {
       std::vector<float> images(static_cast<std::size_t>(network.shape(0).elements()));
       initialize({"images", network.shape(0), Initializer::normal(1)}, 17, images.data());
-      session.tensors().write(session.images(), images);
+      session.tensors().write(input.images(), images);
     }
-    for (std::size_t i = 0; i < session.labels().size(); ++i)
-      session.labels()[i] = static_cast<std::int32_t>(i * 7 % 3);
-    session.control().valid = session.control().global_valid = static_cast<std::int32_t>(batch);
-    session.control().learning_rate = 0.01f;
+    for (std::size_t i = 0; i < input.labels().size(); ++i)
+      input.labels()[i] = static_cast<std::int32_t>(i * 7 % 3);
+    input.control().valid = input.control().global_valid = static_cast<std::int32_t>(batch);
+    input.control().learning_rate = 0.01f;
     Trained trained;
     for (int step = 0; step < kSteps; ++step) {
-      session.control().step = static_cast<std::uint64_t>(step);
+      input.control().step = static_cast<std::uint64_t>(step);
       trained.losses.push_back(test::train_step(session).loss());
     }
     session.start_evaluation();

@@ -121,9 +121,9 @@ std::map<std::string, double> changes(const Network& network, OptimizerKind opti
   options.members[0].seed = seed;
   Session session = whole_session(network, options, ranks);
   GraphRunner runner(network, {}, kernels::Backend::cpu, Placement::separate);
-  session.tensors().write(session.images(), runner.read(runner.graph().images));
-  std::copy_n(runner.labels(), kBatch, session.labels().begin());
-  kernels::StepControl& control = session.control();
+  session.tensors().write(session.input().images(), runner.read(runner.graph().images));
+  std::copy_n(runner.labels(), kBatch, session.input().labels().begin());
+  kernels::StepControl& control = session.input().control();
   control.valid = control.global_valid = kBatch;
   control.learning_rate = optimizer == OptimizerKind::adamw ? 1e-4f : 1e-3f;
   const Values before = activations_of(runner, session);
