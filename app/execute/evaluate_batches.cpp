@@ -26,7 +26,7 @@ StepMetrics evaluate_batches(Session& session, data::BatchSource& source, std::i
                          {batch->labels, batch->labels + batch->capacity},
                          {}});
     session.input().load(std::move(batch), first_image);
-    session.start_evaluation();
+    session.start(StepKind::evaluate);
     if (session.steps_in_flight() > session.steps_ahead()) finish();
   }
   while (session.steps_in_flight() > 0) finish();

@@ -39,17 +39,9 @@ void JoinedSessions::retire(int member) {
   joined.takes_part = --joined.training > 0;
 }
 
-void JoinedSessions::start_train_step(bool stop_requested) {
-  start_all([&](Session& session) { session.start_train(stop_requested); });
-}
-
-void JoinedSessions::start_train_part() {
-  start_all([](Session& session) { session.start_train_part(); });
-}
-
-void JoinedSessions::start_all(const std::function<void(Session&)>& start) {
+void JoinedSessions::start(StepKind kind, bool stop_requested) {
   for (Joined& joined : sessions_)
-    if (joined.takes_part) start(*joined.session);
+    if (joined.takes_part) joined.session->start(kind, stop_requested);
 }
 
 // Makes every session finish its oldest step in flight. All sessions start and finish their steps
@@ -101,7 +93,7 @@ std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches>
   };
   for (std::int64_t step = 0; step < groups[0].source->steps_per_epoch(); ++step) {
     for (const MemberBatches& group : groups) load(group.source->next(), group.members, first_image);
-    start_all([](Session& session) { session.start_evaluation(); });
+    start(StepKind::evaluate);
     if (steps_in_flight() > steps_ahead()) finish();
   }
   while (steps_in_flight() > 0) finish();

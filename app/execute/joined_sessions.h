@@ -7,7 +7,6 @@
 // member gets the same bits.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,8 +30,7 @@ class JoinedSessions {
   void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_image = 0);
   // Stops computing a member. A session whose members are all retired takes no more steps.
   void retire(int member);
-  void start_train_step(bool stop_requested);
-  void start_train_part();
+  void start(StepKind kind, bool stop_requested = false);
   StepResult finish_step();
   int steps_in_flight() const;
   int steps_ahead() const;
@@ -68,7 +66,6 @@ class JoinedSessions {
   };
 
   const Place& place(int member) const { return places_.at(static_cast<std::size_t>(member)); }
-  void start_all(const std::function<void(Session&)>& start);
 
   std::vector<Joined> sessions_;
   std::vector<Place> places_;  // for each member: its session, and its number within that session

@@ -150,7 +150,18 @@ void Session::start_after(const Session* before) {
   executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
 }
 
-void Session::start(const Program& program, bool stop_requested) {
+void Session::start(StepKind kind, bool stop_requested) {
+  switch (kind) {
+    case StepKind::train:
+      return start_program(programs_.train, stop_requested);
+    case StepKind::train_part:
+      return start_program(programs_.train_part, stop_requested);
+    case StepKind::evaluate:
+      return start_program(programs_.evaluate, stop_requested);
+  }
+}
+
+void Session::start_program(const Program& program, bool stop_requested) {
   tensors_->copy_written();
   executor_->start(program, stop_requested);
   in_flight_trains_.push_back(program.trains());

@@ -25,6 +25,12 @@
 
 namespace convoy::app {
 
+enum class StepKind : std::uint8_t {
+  train,       // computes gradients, sums them over the ranks and updates the parameters
+  train_part,  // adds up gradients of a part of a batch; `train` takes the last part
+  evaluate     // computes the metrics of a batch, without label smoothing
+};
+
 class Session {
  public:
   // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
@@ -44,18 +50,9 @@ class Session {
 
   // The input of the next step.
   StepInput& input() { return *input_; }
-  // Start a step. A device works asynchronously: up to steps_ahead() + 1 steps may be started
-  // before finish_step() is called; more throw std::logic_error. `stop_requested` adds this rank to
-  // StepMetrics::stop_requests.
-  //
-  // start_train() computes gradients, sums them over the ranks and updates the parameters.
-  // start_evaluation() computes the metrics of the batch, without label smoothing. A step may take
-  // its batch in parts if StepOptions::accumulate is set: start_train_part() computes a part that
-  // is not the last one, and start_train() the last one. After StepInput::load() of each part, set
-  // its number and share in the control values, and add its offset in the batch to first_sample.
-  void start_train(bool stop_requested = false) { start(programs_.train, stop_requested); }
-  void start_train_part() { start(programs_.train_part, false); }
-  void start_evaluation() { start(programs_.evaluate, false); }
+  // Starts a step, which a GPU computes asynchronously. Up to steps_ahead() + 1 steps may be in
+  // flight; more throw std::logic_error. StepMetrics::stop_requests counts `stop_requested`.
+  void start(StepKind kind, bool stop_requested = false);
   // Waits for the oldest step in flight and returns its results. Throws std::runtime_error if the
   // device failed, and std::logic_error if no step is in flight.
   StepResult finish_step();
@@ -80,7 +77,7 @@ class Session {
 
  private:
   friend class SessionTools;
-  void start(const Program& program, bool stop_requested);
+  void start_program(const Program& program, bool stop_requested);
   void reserve_memory();
   void make_executor();
   int most_waits() const;

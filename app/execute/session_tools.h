@@ -18,9 +18,9 @@ class SessionTools {
   // SessionTensors::reset() afterwards.
   void prepare_timing();
 
-  // Starts a step as Session::start_train() does, but by a copy of a training program with other
-  // lanes. The copy must live as long as the session.
-  void start(const Program& program) { session_.start(program, false); }
+  // Starts a step as Session::start() does, but by a copy of a training program with other lanes.
+  // The copy must live as long as the session.
+  void start(const Program& program) { session_.start_program(program, false); }
 
   // Prepares a trace of the first `steps` training steps that are started after begin_trace(). It
   // changes no results. On a host it does nothing; there, use Program::instrument().

@@ -31,7 +31,9 @@ class StepInput {
   // to be called first.
   void load(data::BatchLease batch, std::int64_t first_image = 0, std::span<const int> members = {});
 
-  // Of the control values, the caller sets step and learning_rate.
+  // Of the control values, the caller sets step and learning_rate. With StepOptions::accumulate, a
+  // batch may come in parts (StepKind::train_part). The caller then also sets part and share after
+  // each load(), and adds the offset of the part in the batch to first_sample.
   kernels::StepControl& control(int member = 0);
   // Labels, one per row of the batch; -1 in a row without a label.
   std::span<std::int32_t> labels(int member = 0);

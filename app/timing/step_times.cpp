@@ -47,7 +47,7 @@ TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy)
     timed.exposed_comm_ms += result.exposed_comm_ms / static_cast<double>(steps);
   };
   for (std::int64_t step = 0; step < steps; ++step) {
-    copy == nullptr ? session.start_train() : SessionTools(session).start(*copy);
+    copy == nullptr ? session.start(StepKind::train) : SessionTools(session).start(*copy);
     if (session.steps_in_flight() > session.steps_ahead()) finish();
   }
   while (session.steps_in_flight() > 0) finish();

@@ -111,12 +111,8 @@ void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   const auto requested = Clock::now();
   load_batches(part);
   if (trace_) trace_->loaded(requested);
-  as_rank(environment_, in_flight_.back().step, [&] {
-    if (last)
-      sessions_->start_train_step(stop_requested);
-    else
-      sessions_->start_train_part();
-  });
+  as_rank(environment_, in_flight_.back().step,
+          [&] { sessions_->start(last ? StepKind::train : StepKind::train_part, last && stop_requested); });
 }
 
 void Trainer::load_batches(std::int64_t part) {

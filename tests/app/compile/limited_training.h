@@ -37,7 +37,7 @@ class LimitedTraining : public testing::Test {
     input.control().learning_rate = learning_rate_;
     std::vector<double> losses;
     for (int step = 0; step < 3; ++step) losses.push_back(test::train_step(session).loss());
-    session.start_evaluation();
+    session.start(StepKind::evaluate);
     losses.push_back(session.finish_step().metrics[0].loss());
     std::vector<std::vector<float>> state;
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})

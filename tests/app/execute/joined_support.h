@@ -75,7 +75,7 @@ class JoinedRun {
         joined_->control(member).step = static_cast<std::uint64_t>(step_);
         joined_->control(member).learning_rate = 0.02f;
       }
-      joined_->start_train_step(false);
+      joined_->start(StepKind::train);
       if (joined_->steps_in_flight() > joined_->steps_ahead()) joined_->finish_step();
     }
     while (joined_->steps_in_flight() > 0) joined_->finish_step();

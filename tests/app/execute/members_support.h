@@ -75,7 +75,7 @@ class MembersRun {
         control.step = static_cast<std::uint64_t>(step_);
         control.learning_rate = 0.01f * static_cast<float>(1 + (first_ + member) % 5);
       }
-      session_->start_train();
+      session_->start(StepKind::train);
       if (session_->steps_in_flight() > session_->steps_ahead()) session_->finish_step();
     }
     while (session_->steps_in_flight() > 0) session_->finish_step();

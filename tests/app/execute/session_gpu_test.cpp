@@ -92,7 +92,7 @@ class CudaSession : public testing::Test {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
       session.input().control().step = static_cast<std::uint64_t>(step);
-      session.start_train();
+      session.start(StepKind::train);
       if (session.steps_in_flight() > session.steps_ahead())
         values.push_back(session.finish_step().metrics[0].loss());
     }
@@ -200,7 +200,7 @@ TEST_P(CudaSessionOf, PartsOfTheMultiprocessorsDoNotChangeTheBits) {
   const auto evaluate = [&](Session& session) {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
-      session.start_evaluation();
+      session.start(StepKind::evaluate);
       values.push_back(session.finish_step().metrics[0].loss());
     }
     return values;
@@ -274,7 +274,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
       if (step == 1) SessionTools(traced).begin_trace();
       traced.input().control().step = static_cast<std::uint64_t>(step);
       began.push_back(now());
-      traced.start_train();
+      traced.start(StepKind::train);
       found.push_back(traced.finish_step().metrics[0].loss());
       ended.push_back(now());
     }
@@ -458,7 +458,7 @@ struct Fed {
   void start() {
     session->input().control().learning_rate = 0.05f;
     session->input().load(loader->next(), 7);
-    session->start_train();
+    session->start(StepKind::train);
   }
   std::vector<double> run(int steps) {
     std::vector<double> values;

@@ -49,7 +49,7 @@ TEST(Session, AStepAllocatesNothing) {
     input.control().global_valid = 4 * ranks->size();
     input.control().learning_rate = 0.01f;
     const auto step = [&] {
-      session.start_train();
+      session.start(StepKind::train);
       return session.finish_step().metrics[0];
     };
     step();

@@ -71,7 +71,7 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     const int steps = test::brief() ? 3 : kSteps;
     for (int step = 0; step < steps; ++step) {
       session.input().control().step = static_cast<std::uint64_t>(step);
-      session.start_train();
+      session.start(StepKind::train);
       if (session.steps_in_flight() > session.steps_ahead()) finish();
     }
     while (session.steps_in_flight() > 0) finish();
@@ -174,10 +174,7 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
       parts.input().control().global_valid = static_cast<std::int32_t>(kPart);
       parts.input().control().part = static_cast<std::int32_t>(part);
       parts.input().control().share = 1.0f / kParts;
-      if (part + 1 < kParts)
-        parts.start_train_part();
-      else
-        parts.start_train();
+      parts.start(part + 1 < kParts ? StepKind::train_part : StepKind::train);
       sum += parts.finish_step().metrics[0];
     }
     EXPECT_EQ(sum.samples, kGlobalBatch);
@@ -213,7 +210,7 @@ TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
       test::train_step(session);
     }
     const auto test = [&] {
-      session.start_evaluation();
+      session.start(StepKind::evaluate);
       return session.finish_step().metrics[0].loss();
     };
     const double before = test();
@@ -248,7 +245,7 @@ TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   fill(session, batch, batch * world().rank());
   const auto run = [&](int steps) {
     for (int step = 0; step < steps; ++step) {
-      session.start_train();
+      session.start(StepKind::train);
       if (session.steps_in_flight() > session.steps_ahead()) session.finish_step();
     }
     while (session.steps_in_flight() > 0) session.finish_step();
@@ -278,7 +275,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   SessionTools(session).begin_trace();
   for (int step = 0; step < kSteps; ++step) {
     session.input().control().step = static_cast<std::uint64_t>(step);
-    session.start_train();
+    session.start(StepKind::train);
     session.finish_step();
   }
   const auto& instructions = session.programs().train.instructions();

@@ -7,7 +7,7 @@ namespace convoy::test {
 
 // Returns the metrics of member 0.
 inline app::StepMetrics train_step(app::Session& session) {
-  session.start_train();
+  session.start(app::StepKind::train);
   return session.finish_step().metrics[0];
 }
 

@@ -123,7 +123,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
       input.control().step = static_cast<std::uint64_t>(step);
       trained.losses.push_back(test::train_step(session).loss());
     }
-    session.start_evaluation();
+    session.start(StepKind::evaluate);
     trained.losses.push_back(session.finish_step().metrics[0].loss());
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
       for (const PersistentTensor& tensor : *list)
