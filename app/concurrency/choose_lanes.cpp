@@ -21,9 +21,9 @@ DeviceThroughput device_throughput(const StepOptions& options) {
 
 namespace {
 
-LaneChoice model_choice(const Session& session, const Program& program, const StepOptions& options) {
+LaneChoice model_choice(Session& session, const Program& program, const StepOptions& options) {
   return choose_by_model(program, track_resources(program), device_throughput(options),
-                         session.programs().lanes);
+                         SessionTools(session).programs().lanes);
 }
 
 LaneChoice cached_choice(const std::string& key, const std::string& text, const Program& program,
@@ -48,8 +48,8 @@ LaneChoice own_choice(Session& session, const Program& program, const StepOption
   LaneChoice choice;
   {
     const std::unique_ptr<StepTimer> timer = make_step_timer(session, program);
-    choice = choose_by_measurement(program, resources, device_throughput(options), session.programs().lanes,
-                                   *timer, kAnalysisBudget);
+    choice = choose_by_measurement(program, resources, device_throughput(options),
+                                   SessionTools(session).programs().lanes, *timer, kAnalysisBudget);
   }
   session.tensors().reset();
   if (kernels::tuning::measures()) {
@@ -89,11 +89,11 @@ std::optional<LaneChoice> choose_lanes(Session& session, const StepOptions& opti
   if (options.lanes != kAutoLanes || options.backend != kernels::Backend::cuda || !options.training)
     return std::nullopt;
   if (std::ranges::any_of(session.steps().main().graph.nodes, &Node::is<Transfer>)) return std::nullopt;
+  StepPrograms& programs = SessionTools(session).programs();
   if (options.accumulate)
-    session.programs().train_part.arrange(
-        agreed_choice(session, session.programs().train_part, options, ranks).lanes);
-  LaneChoice choice = agreed_choice(session, session.programs().train, options, ranks);
-  session.programs().train.arrange(choice.lanes);
+    programs.train_part.arrange(agreed_choice(session, programs.train_part, options, ranks).lanes);
+  LaneChoice choice = agreed_choice(session, programs.train, options, ranks);
+  programs.train.arrange(choice.lanes);
   return choice;
 }
 

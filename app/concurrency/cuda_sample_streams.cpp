@@ -6,6 +6,7 @@
 
 #include "app/concurrency/glp4nn.h"
 #include "app/concurrency/sample_streams.h"
+#include "app/execute/session_tools.h"
 #include "kernels/device/arena.h"
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/device/device_memory.h"
@@ -22,14 +23,14 @@ bool is_convolution(const Node& node) {
 
 class CudaSampleStreams final : public SampleStreams {
  public:
-  CudaSampleStreams(const Session& session, const CompiledGraph& train, const StepLoad& load)
+  CudaSampleStreams(Session& session, const CompiledGraph& train, const StepLoad& load)
       : session_(session), train_(train), batch_(session.memory().capacity()), streams_(kMostStreams) {
     // For each layer and name of operation: the nodes in reverse order, so that pop_back() removes
     // the first one.
     std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> nodes;
     for (std::size_t node = train.graph.nodes.size(); node-- > 0;)
       nodes[{train.graph.nodes[node].layer, std::string(train.graph.nodes[node].name())}].push_back(node);
-    const auto& instructions = session.programs().train.instructions();
+    const auto& instructions = SessionTools(session).programs().train.instructions();
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       Work& work = work_.emplace_back();
       work.whole = instructions[i].launch;
@@ -151,7 +152,7 @@ class CudaSampleStreams final : public SampleStreams {
 
 }  // namespace
 
-std::unique_ptr<SampleStreams> make_sample_streams(const Session& session, const CompiledGraph& train,
+std::unique_ptr<SampleStreams> make_sample_streams(Session& session, const CompiledGraph& train,
                                                    const StepLoad& load) {
   return std::make_unique<CudaSampleStreams>(session, train, load);
 }

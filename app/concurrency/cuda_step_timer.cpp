@@ -5,6 +5,7 @@
 
 #include "app/concurrency/step_timer.h"
 #include "app/execute/cuda_lanes.h"
+#include "app/execute/session_tools.h"
 #include "app/median.h"
 #include "app/timing/launch_timer.h"
 #include "kernels/device/cuda_runtime.h"
@@ -20,8 +21,8 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class CudaStepTimer final : public StepTimer {
  public:
-  CudaStepTimer(const Session& session, const Program& program)
-      : program_(program), streams_(session.programs().lanes + kCopyLanes) {
+  CudaStepTimer(Session& session, const Program& program)
+      : program_(program), streams_(SessionTools(session).programs().lanes + kCopyLanes) {
     const ModelMemory& memory = session.memory();
     for (const Instruction& instruction : program.instructions()) {
       const bool makes_images =
@@ -192,7 +193,7 @@ class CudaStepTimer final : public StepTimer {
 
 }  // namespace
 
-std::unique_ptr<StepTimer> make_step_timer(const Session& session, const Program& program) {
+std::unique_ptr<StepTimer> make_step_timer(Session& session, const Program& program) {
   return std::make_unique<CudaStepTimer>(session, program);
 }
 

@@ -6,11 +6,11 @@
 namespace convoy::app {
 
 ResourceTable track_resources(const Program&) { kernels::throw_no_backend(kernels::Backend::cuda); }
-std::unique_ptr<StepTimer> make_step_timer(const Session&, const Program&) {
+std::unique_ptr<StepTimer> make_step_timer(Session&, const Program&) {
   kernels::throw_no_backend(kernels::Backend::cuda);
 }
 
-std::unique_ptr<SampleStreams> make_sample_streams(const Session&, const CompiledGraph&, const StepLoad&) {
+std::unique_ptr<SampleStreams> make_sample_streams(Session&, const CompiledGraph&, const StepLoad&) {
   kernels::throw_no_backend(kernels::Backend::cuda);
 }
 

@@ -25,7 +25,7 @@ class SampleStreams {
 // streams a convolution gets; the most is 32. All samples on one stream read and write the same
 // addresses, since only their time is wanted. A convolution without a kernel for one sample runs
 // over the whole batch.
-std::unique_ptr<SampleStreams> make_sample_streams(const Session& session, const CompiledGraph& train,
+std::unique_ptr<SampleStreams> make_sample_streams(Session& session, const CompiledGraph& train,
                                                    const StepLoad& load);
 
 }  // namespace convoy::app

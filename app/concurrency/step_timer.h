@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/execute/program.h"
 #include "app/execute/session.h"
 
 namespace convoy::app {
@@ -42,6 +43,6 @@ class StepTimer {
 // leaves out instructions that communicate, and those that make images from stored pixels. Call
 // SessionTools::prepare_timing() before timing, and SessionTensors::reset() afterwards, because
 // timing spoils the session's memory.
-std::unique_ptr<StepTimer> make_step_timer(const Session& session, const Program& program);
+std::unique_ptr<StepTimer> make_step_timer(Session& session, const Program& program);
 
 }  // namespace convoy::app

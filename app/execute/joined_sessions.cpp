@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <numeric>
 
+#include "app/execute/session_tools.h"
 #include "data/loader/shared_leases.h"
 
 namespace convoy::app {
 
 JoinedSessions::JoinedSessions(std::vector<Session*> sessions) {
   for (Session* session : sessions) {
-    const int first = members();
-    for (int member = 0; member < session->members(); ++member) places_.push_back({sessions_.size(), member});
-    sessions_.push_back({session, first, session->members()});
+    const int first = members(), count = session->memory().members();
+    for (int member = 0; member < count; ++member) places_.push_back({sessions_.size(), member});
+    sessions_.push_back({session, first, count});
   }
   metrics_.resize(places_.size());
 }
@@ -57,7 +58,8 @@ StepResult JoinedSessions::finish_step() {
       std::ranges::copy(result.metrics, own.begin());
       exposed_comm_ms = std::max(exposed_comm_ms, result.exposed_comm_ms);
     } else {
-      std::ranges::fill(own.first(static_cast<std::size_t>(joined.session->members())), StepMetrics());
+      std::ranges::fill(own.first(static_cast<std::size_t>(joined.session->memory().members())),
+                        StepMetrics());
     }
   }
   return {metrics_, {}, exposed_comm_ms};
@@ -110,8 +112,10 @@ void JoinedSessions::arrange(int streams, std::span<const double> work) {
     std::vector<Session*> turns;
     for (std::size_t i = 0; i < sessions_.size(); ++i)
       if (stream_of[i] == stream) turns.push_back(sessions_[i].session);
-    for (std::size_t i = 0; i < turns.size(); ++i)
-      turns[i]->start_after(turns.size() > 1 ? turns[(i + turns.size() - 1) % turns.size()] : nullptr);
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+      const Session* before = turns.size() > 1 ? turns[(i + turns.size() - 1) % turns.size()] : nullptr;
+      SessionTools(*turns[i]).start_after(before);
+    }
   }
 }
 

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "app/execute/executor.h"
+#include "app/execute/program_builder.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
@@ -52,6 +56,69 @@ int lanes_of_members(const CompiledSteps& steps, int lanes, int members) {
   return std::max(lanes, std::min(lanes * members, kMostOfMembers));
 }
 
+// Reserves all memory: first the gradients and then the arena, both in collective calls. If this
+// rank fails, the destructors of `gradients` and `arena` make the same calls in the same order.
+std::unique_ptr<ModelMemory> reserve_memory(const CompiledSteps& steps, const StepOptions& options,
+                                            const RankGroups& groups) {
+  CollectiveMemory arena(groups.stages, &comm::Collectives::transfer_memory, groups.stages != nullptr);
+  CollectiveMemory gradients(groups.replicas, &comm::Collectives::shared_memory, steps.train.has_value());
+  SharedMemory shared;
+  shared.gradients = [&](std::size_t bytes) { return gradients.reserve(bytes); };
+  shared.scratch = [&](std::size_t bytes) { return groups.replicas->scratch_bytes(bytes); };
+  if (groups.stages != nullptr) shared.arena = [&](std::size_t bytes) { return arena.reserve(bytes); };
+  if (options.gate != nullptr)
+    shared.parts = [&](const MemoryNeed& need) { return options.gate->reserve(need); };
+  return std::make_unique<ModelMemory>(steps, options, shared);
+}
+
+// Returns the largest number of instructions in a program that wait for other ranks: all-reduces of
+// statistics, ends of transfers, and three more for the buckets, the metrics and the gradient norm.
+int most_waits(const CompiledSteps& steps, const StepOptions& options, const RankGroups& groups) {
+  if (groups.world->size() == 1 || !options.time_waits) return 0;
+  const auto in = [](const CompiledGraph& compiled) {
+    return std::ranges::count_if(compiled.graph.nodes, [](const Node& node) {
+      return node.is<AllReduce>() || (node.is<Transfer>() && !std::get<Transfer>(node.op).begins());
+    });
+  };
+  return static_cast<int>(std::max(steps.train ? in(*steps.train) : 0, in(steps.evaluate))) + 3;
+}
+
+// Returns where an evaluation step writes its probabilities; empty if it does not keep them.
+std::span<const float> probabilities_of(const CompiledGraph& evaluate, const ModelMemory& memory) {
+  const TensorId id = evaluate.graph.probabilities;
+  if (id < 0) return {};
+  const std::int64_t elements = evaluate.graph.tensors[static_cast<std::size_t>(id)].shape.elements();
+  return {static_cast<const float*>(memory.address(evaluate, id)), static_cast<std::size_t>(elements)};
+}
+
+std::unique_ptr<Executor> make_executor(const CompiledSteps& steps, const StepOptions& options,
+                                        const RankGroups& groups, const ModelMemory& memory,
+                                        StepCommunication& communication, int lanes) {
+  const std::span<const float> probabilities = probabilities_of(steps.evaluate, memory);
+  if (options.backend == kernels::Backend::cuda) {
+    const bool streamed = options.input.kind == InputOptions::Kind::streamed;
+    const int fixed =
+        options.lanes == kAutoLanes ? lanes_of_members(steps, kDefaultLanes, memory.members()) : lanes;
+    return make_cuda_executor(memory, {probabilities, streamed, options.input.batches, lanes, fixed,
+                                       most_waits(steps, options, groups), options.gate, options.precision});
+  }
+  // A rank may have only this thread, and then communication proceeds only when the thread drives
+  // it. So `progress` is called between kernels.
+  const auto progress = [&communication] {
+    if (communication.buckets != nullptr) communication.buckets->progress();
+    if (communication.transfers != nullptr) communication.transfers->progress();
+  };
+  return make_host_executor(memory, {probabilities, progress, &communication.exposed_ms, options.gate});
+}
+
+std::unique_ptr<comm::GradientBuckets> make_buckets(comm::Collectives& replicas, const ModelMemory& memory) {
+  if (replicas.size() == 1) return nullptr;
+  std::vector<comm::BucketSegment> segments;
+  for (const kernels::ParameterSegment& segment : memory.segments())
+    segments.push_back({segment.offset, segment.count});
+  return std::make_unique<comm::GradientBuckets>(replicas, memory.flat_gradients(), segments);
+}
+
 }  // namespace
 
 Session::Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups)
@@ -63,101 +130,37 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
     throw std::invalid_argument("a partitioned step cannot take its batch in parts");
   if (options.members.size() > 1 && groups.world->size() > 1)
     throw std::invalid_argument("a rank that trains members sums nothing with other ranks");
-  reserve_memory();
-  if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.stages);
-  programs_.lanes =
-      lanes_of_members(steps_, options_.lanes == kAutoLanes ? kMostLanes : options_.lanes, members());
+  memory_ = reserve_memory(steps_, options_, groups_);
+  communication_ = std::make_unique<StepCommunication>();
+  if (partitioned) communication_->transfers = std::make_unique<Transfers>(*groups.stages);
+  programs_ = std::make_unique<StepPrograms>();
+  programs_->lanes = lanes_of_members(steps_, options_.lanes == kAutoLanes ? kMostLanes : options_.lanes,
+                                      memory_->members());
   tensors_ = std::make_unique<SessionTensors>(steps_.main().graph, options_, groups_, *memory_);
   const Admission admitted = tensors_->use_memory();
-  make_executor();
-  input_.emplace(*executor_, *memory_, options_);
+  executor_ = make_executor(steps_, options_, groups_, *memory_, *communication_, programs_->lanes);
+  input_ = std::make_unique<StepInput>(*executor_, *memory_, options_);
   tensors_->initialise();
-  if (steps_.train) make_buckets();
-  ProgramBuilder builder(steps_, options_, groups_, *memory_, communication_);
-  builder.build(programs_);
+  if (steps_.train) communication_->buckets = make_buckets(*groups_.replicas, *memory_);
+  ProgramBuilder builder(steps_, options_, groups_, *memory_, *communication_);
+  builder.build(*programs_);
   tensors_->set_copying(builder.copy_parameters());
 }
 
-// Reserves all memory: first the gradients and then the arena, both in collective calls. If this
-// rank fails, the destructors of `gradients` and `arena` make the same calls in the same order.
-void Session::reserve_memory() {
-  CollectiveMemory arena(groups_.stages, &comm::Collectives::transfer_memory, groups_.stages != nullptr);
-  CollectiveMemory gradients(groups_.replicas, &comm::Collectives::shared_memory, steps_.train.has_value());
-  SharedMemory shared;
-  shared.gradients = [&](std::size_t bytes) { return gradients.reserve(bytes); };
-  shared.scratch = [&](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };
-  if (groups_.stages != nullptr) shared.arena = [&](std::size_t bytes) { return arena.reserve(bytes); };
-  if (options_.gate != nullptr)
-    shared.parts = [&](const MemoryNeed& need) { return options_.gate->reserve(need); };
-  memory_ = std::make_unique<ModelMemory>(steps_, options_, shared);
-}
-
-// Returns the largest number of instructions in a program that wait for other ranks: all-reduces of
-// statistics, ends of transfers, and three more for the buckets, the metrics and the gradient norm.
-int Session::most_waits() const {
-  if (groups_.world->size() == 1 || !options_.time_waits) return 0;
-  const auto in = [](const CompiledGraph& compiled) {
-    return std::ranges::count_if(compiled.graph.nodes, [](const Node& node) {
-      return node.is<AllReduce>() || (node.is<Transfer>() && !std::get<Transfer>(node.op).begins());
-    });
-  };
-  return static_cast<int>(std::max(steps_.train ? in(*steps_.train) : 0, in(steps_.evaluate))) + 3;
-}
-
-std::span<const float> Session::probabilities_of_step() const {
-  const CompiledGraph& compiled = steps_.evaluate;
-  const TensorId id = compiled.graph.probabilities;
-  if (id < 0) return {};
-  const std::int64_t elements = compiled.graph.tensors[static_cast<std::size_t>(id)].shape.elements();
-  return {static_cast<const float*>(memory_->address(compiled, id)), static_cast<std::size_t>(elements)};
-}
-
-void Session::make_executor() {
-  const std::span<const float> probabilities = probabilities_of_step();
-  if (options_.backend == kernels::Backend::cuda) {
-    const bool streamed = options_.input.kind == InputOptions::Kind::streamed;
-    const int fixed =
-        options_.lanes == kAutoLanes ? lanes_of_members(steps_, kDefaultLanes, members()) : programs_.lanes;
-    executor_ =
-        make_cuda_executor(*memory_, {probabilities, streamed, options_.input.batches, programs_.lanes, fixed,
-                                      most_waits(), options_.gate, options_.precision});
-  } else {
-    // A rank may have only this thread, and then communication proceeds only when the thread drives
-    // it. So `progress` is called between kernels.
-    const auto progress = [this] {
-      if (communication_.buckets != nullptr) communication_.buckets->progress();
-      if (communication_.transfers != nullptr) communication_.transfers->progress();
-    };
-    executor_ =
-        make_host_executor(*memory_, {probabilities, progress, &communication_.exposed_ms, options_.gate});
-  }
-}
-
-void Session::make_buckets() {
-  if (groups_.replicas->size() == 1) return;
-  std::vector<comm::BucketSegment> segments;
-  for (const kernels::ParameterSegment& segment : memory_->segments())
-    segments.push_back({segment.offset, segment.count});
-  communication_.buckets =
-      std::make_unique<comm::GradientBuckets>(*groups_.replicas, memory_->flat_gradients(), segments);
-}
+Session::~Session() = default;
 
 void Session::connect_stages() {
-  if (communication_.transfers != nullptr) communication_.transfers->connect(options_.backend);
-}
-
-void Session::start_after(const Session* before) {
-  executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
+  if (communication_->transfers != nullptr) communication_->transfers->connect(options_.backend);
 }
 
 void Session::start(StepKind kind, bool stop_requested) {
   switch (kind) {
     case StepKind::train:
-      return start_program(programs_.train, stop_requested);
+      return start_program(programs_->train, stop_requested);
     case StepKind::train_part:
-      return start_program(programs_.train_part, stop_requested);
+      return start_program(programs_->train_part, stop_requested);
     case StepKind::evaluate:
-      return start_program(programs_.evaluate, stop_requested);
+      return start_program(programs_->evaluate, stop_requested);
   }
 }
 
@@ -173,5 +176,9 @@ StepResult Session::finish_step() {
   in_flight_trains_.pop_front();
   return result;
 }
+
+int Session::steps_in_flight() const { return executor_->in_flight(); }
+int Session::steps_ahead() const { return executor_->steps_ahead(); }
+void Session::retire(int member) { executor_->retire(member); }
 
 }  // namespace convoy::app

@@ -1,29 +1,36 @@
-// A session runs compiled steps on one rank. Its constructor reserves their memory and builds the
-// programs, so that a step only runs a program. A session may run the same steps for many trainings
-// at once, which are its members. Each member gets the same bits as if it ran alone.
+// A session runs the training and evaluation steps of a network on one rank. Its constructor
+// reserves all memory and builds the programs, so that a step only runs a program:
 //
-// For each step: set its input(), start it, and later finish_step(), in the order of the starts. The
-// steps of different ranks exchange data, so all ranks of a session's groups start the same steps in
-// the same order, and destroy their sessions in the same order. Only one thread at a time may use a
-// session. Tools that time or trace steps find more in session_tools.h.
+//   StepInput& input = session.input();
+//   for (std::uint64_t step = 0; step < 100; ++step) {
+//     input.load(source.next());
+//     input.control().step = step, input.control().learning_rate = 0.1f;
+//     session.start(StepKind::train);
+//     if (session.steps_in_flight() > session.steps_ahead()) report(session.finish_step());
+//   }
+//   while (session.steps_in_flight() > 0) report(session.finish_step());
+//
+// A session may run the same steps for several trainings at once, its members. Each gets the same
+// bits as if it ran alone. All ranks of a session's groups start the same steps in the same order,
+// because steps exchange data between them, and destroy their sessions in the same order. Only one
+// thread at a time may use a session. session_tools.h serves code that times or arranges steps.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "app/compile/compiled_steps.h"
-#include "app/execute/executor.h"
 #include "app/execute/model_memory.h"
-#include "app/execute/program_builder.h"
 #include "app/execute/session_tensors.h"
 #include "app/execute/step_input.h"
 #include "app/execute/step_result.h"
 
 namespace convoy::app {
+
+class Program;
+struct StepCommunication;
+struct StepPrograms;
 
 enum class StepKind : std::uint8_t {
   train,       // computes gradients, sums them over the ranks and updates the parameters
@@ -33,22 +40,19 @@ enum class StepKind : std::uint8_t {
 
 class Session {
  public:
-  // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
-  // rank's stage of a partitioned step. With several members, groups.world must have only one rank.
-  // The groups must outlive the session. Collective over the ranks of `groups`. Throws
+  // `steps` must have been compiled with `options`. If groups.stages is set, they are this rank's
+  // stage of a partitioned step. With several members, groups.world must have only one rank. The
+  // groups must outlive the session. Collective over the ranks of `groups`. Throws
   // std::invalid_argument if options exclude each other or the groups, and std::runtime_error
   // (kernels::OutOfMemory is one) if memory does not suffice.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
+  ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  // Connects the stages of a partitioned step. They call this after all of them have constructed
-  // their sessions and before the first step. Collective over the stages. Does nothing if the step
-  // is not partitioned.
+  // Connects the stages of a partitioned step; without stages it does nothing. Call it after all
+  // stages have made their sessions and before the first step. Collective over the stages.
   void connect_stages();
 
-  int members() const { return memory_->members(); }
-
-  // The input of the next step.
   StepInput& input() { return *input_; }
   // Starts a step, which a GPU computes asynchronously. Up to steps_ahead() + 1 steps may be in
   // flight; more throw std::logic_error. StepMetrics::stop_requests counts `stop_requested`.
@@ -56,45 +60,31 @@ class Session {
   // Waits for the oldest step in flight and returns its results. Throws std::runtime_error if the
   // device failed, and std::logic_error if no step is in flight.
   StepResult finish_step();
-  int steps_in_flight() const { return executor_->in_flight(); }
-  // Returns how many steps to keep in flight so that a device never waits for the host. It is 0 on
-  // a host, where start() itself computes the step.
-  int steps_ahead() const { return executor_->steps_ahead(); }
-
+  int steps_in_flight() const;  // steps that were started and not finished
+  // Returns how many steps to keep in flight so that a GPU never waits for the host. It is 0 on a
+  // host, where start() itself computes the step.
+  int steps_ahead() const;
   // Tells that this member need not be computed any more. Its metrics have no meaning from then on.
-  void retire(int member) { executor_->retire(member); }
-  // On a GPU, makes every later step wait for the newest step that `before` has started. `before`
-  // is another session of this rank, which must outlive this one. If it is null, steps wait for no
-  // other session.
-  void start_after(const Session* before);
+  void retire(int member);
 
-  // The parts of the session. The programs may get lanes before the first step.
   const CompiledSteps& steps() const { return steps_; }
   const ModelMemory& memory() const { return *memory_; }
   SessionTensors& tensors() const { return *tensors_; }
-  StepPrograms& programs() { return programs_; }
-  const StepPrograms& programs() const { return programs_; }
 
  private:
   friend class SessionTools;
   void start_program(const Program& program, bool stop_requested);
-  void reserve_memory();
-  void make_executor();
-  int most_waits() const;
-  std::span<const float> probabilities_of_step() const;
-  void make_buckets();
 
   const StepOptions options_;
   const RankGroups groups_;
-  CompiledSteps steps_;
+  const CompiledSteps steps_;
   std::unique_ptr<ModelMemory> memory_;
-  StepCommunication communication_;
-  StepPrograms programs_;
+  std::unique_ptr<StepCommunication> communication_;
+  std::unique_ptr<StepPrograms> programs_;
   std::unique_ptr<SessionTensors> tensors_;
-  std::deque<bool> in_flight_trains_;  // whether each step in flight trains, the oldest first
-  // Destroyed before the fields above, because steps in flight use them.
-  std::unique_ptr<Executor> executor_;
-  std::optional<StepInput> input_;
+  std::deque<bool> in_flight_trains_;   // whether each step in flight trains, the oldest first
+  std::unique_ptr<Executor> executor_;  // destroyed before the fields above, which its steps use
+  std::unique_ptr<StepInput> input_;
 };
 
 }  // namespace convoy::app

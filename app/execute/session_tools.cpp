@@ -5,6 +5,10 @@
 
 namespace convoy::app {
 
+void SessionTools::start_after(const Session* before) {
+  session_.executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
+}
+
 void SessionTools::prepare_timing() {
   const ModelMemory& memory = *session_.memory_;
   const StepOptions& options = session_.options_;
@@ -30,7 +34,7 @@ void SessionTools::prepare_timing() {
 }
 
 void SessionTools::prepare_trace(int steps) {
-  session_.executor_->prepare_trace(session_.programs_.train, steps);
+  session_.executor_->prepare_trace(session_.programs_->train, steps);
 }
 
 void SessionTools::begin_trace() { session_.executor_->begin_trace(); }
@@ -38,7 +42,7 @@ void SessionTools::begin_trace() { session_.executor_->begin_trace(); }
 std::vector<TracedStep> SessionTools::traced_steps() const { return session_.executor_->traced_steps(); }
 
 int SessionTools::summed_buckets() const {
-  const auto& buckets = session_.communication_.buckets;
+  const auto& buckets = session_.communication_->buckets;
   return buckets != nullptr ? buckets->finished() : 0;
 }
 

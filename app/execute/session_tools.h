@@ -1,9 +1,11 @@
-// Gives code that times or traces steps the access to a session that it needs. To run steps, a
-// Session is enough.
+// Gives code that times, traces or arranges steps the access to a session that it needs. To run
+// steps, a Session is enough.
 #pragma once
 
 #include <vector>
 
+#include "app/execute/executor.h"
+#include "app/execute/program_builder.h"
 #include "app/execute/session.h"
 
 namespace convoy::app {
@@ -12,6 +14,13 @@ class SessionTools {
  public:
   // The session must outlive this object.
   explicit SessionTools(Session& session) : session_(session) {}
+
+  // Returns the programs of the session. They may get lanes before the first step.
+  StepPrograms& programs() const { return *session_.programs_; }
+  // On a GPU, makes every later step wait for the newest step that `before` has started. `before`
+  // is another session of this rank, which must outlive this one. If it is null, steps wait for no
+  // other session.
+  void start_after(const Session* before);
 
   // Fills the memory with the control values of a full batch and with numbers to compute with, so
   // that instructions can be timed one by one. Timing spoils parameters and states: call

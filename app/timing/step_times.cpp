@@ -22,7 +22,7 @@ void fill_batch(Session& session, std::int64_t classes, int ranks) {
   std::vector<float> images(static_cast<std::size_t>(input.images().desc.shape.elements()));
   for (std::size_t i = 0; i < images.size(); ++i)
     images[i] = i < kDrawn ? 2 * kernels::uniform(kernels::philox(1, i).word[0]) - 1 : images[i - kDrawn];
-  for (int member = 0; member < session.members(); ++member) {
+  for (int member = 0; member < session.memory().members(); ++member) {
     session.tensors().write(input.images(), images, member);
     const std::span<std::int32_t> labels = input.labels(member);
     for (std::size_t i = 0; i < labels.size(); ++i)

@@ -181,7 +181,7 @@ void Trainer::bind_session(Shape& shape) {
     states_.push_back(std::make_unique<SessionState>(*session, planned->whole.train->graph,
                                                      shape.step.optimizer, run_ranks_->replica_stages()));
   else
-    for (int member = 0; member < session->members(); ++member)
+    for (int member = 0; member < session->memory().members(); ++member)
       states_.push_back(std::make_unique<SessionState>(*session, member));
 }
 

@@ -75,18 +75,17 @@ class ConcurrencyBench {
             with_delay(compile_steps(network, step_, groups_), step_, static_cast<int>(options.reuse_delay))),
         session_(steps_, step_, groups_),
         classes_(network.shape(network.outputs()[0])[1]),
-        resources_(track_resources(session_.programs().train)) {
-    const Program plain = session_.programs().train;
+        resources_(track_resources(programs_.train)) {
+    const Program plain = programs_.train;
     const LaneChoice measured = *choose_lanes(session_, step_, ranks);
-    const LaneChoice model =
-        choose_by_model(plain, resources_, device_throughput(step_), session_.programs().lanes);
+    const LaneChoice model = choose_by_model(plain, resources_, device_throughput(step_), programs_.lanes);
     SessionTools(session_).prepare_timing();
-    timer_ = make_step_timer(session_, session_.programs().train);
+    timer_ = make_step_timer(session_, programs_.train);
     load_ = make_step_load(plain, timer_->op_ms(), resources_, device_throughput(step_));
     rows_.push_back({"one by one", "every kernel launched by the host", std::nullopt});
     add("one lane", "a graph without forks", plain, one_lane(load_));
     add("GLP4NN's model", "streams for each layer", plain,
-        glp4nn_lanes(plain, load_, resources_, kLaunchMs, session_.programs().lanes));
+        glp4nn_lanes(plain, load_, resources_, kLaunchMs, programs_.lanes));
     const auto dependences = dependences_of(plain);
     for (int lanes = 2; lanes <= kMostLanes; ++lanes)
       add(fmt::format("fixed, {} lanes", lanes), "", plain, fixed_lanes(plain, dependences, lanes));
@@ -129,10 +128,9 @@ class ConcurrencyBench {
       std::vector<LaneOrder> tries;
       for (std::int64_t i = first; i < std::min(first + kAtOnce, options_.tries); ++i) {
         const double caution[] = {0, 0.5, 1, 2};
-        tries.push_back(
-            list_schedule(load_, interference,
-                          {static_cast<int>(1 + i % session_.programs().lanes), 1e-3,
-                           caution[i / session_.programs().lanes % 4], static_cast<std::uint32_t>(1 + i)}));
+        tries.push_back(list_schedule(load_, interference,
+                                      {static_cast<int>(1 + i % programs_.lanes), 1e-3,
+                                       caution[i / programs_.lanes % 4], static_cast<std::uint32_t>(1 + i)}));
       }
       const std::vector<double> ms = timer_->schedules(tries, Clock::now() + std::chrono::seconds(2));
       const auto least = std::ranges::min_element(ms);
@@ -149,7 +147,7 @@ class ConcurrencyBench {
     using Clock = std::chrono::steady_clock;
     const auto run = [&](std::int64_t steps) {
       const auto start = Clock::now();
-      for (std::int64_t step = 0; step < steps; ++step) session_.programs().train.run();
+      for (std::int64_t step = 0; step < steps; ++step) programs_.train.run();
       kernels::synchronize(step_.backend);
       return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     };
@@ -220,6 +218,7 @@ class ConcurrencyBench {
   const RankGroups groups_{&rank_, &rank_, nullptr};
   const CompiledSteps steps_;
   Session session_;
+  StepPrograms& programs_ = SessionTools(session_).programs();
   const std::int64_t classes_;
   const ResourceTable resources_;
   std::unique_ptr<StepTimer> timer_;

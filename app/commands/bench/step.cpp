@@ -18,7 +18,7 @@
 #include "app/concurrency/lane_choice.h"
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
-#include "app/execute/session.h"
+#include "app/execute/session_tools.h"
 #include "app/median.h"
 #include "app/model/zoo/zoo.h"
 #include "app/timing/limited_steps.h"
@@ -55,10 +55,10 @@ struct InstructionTime {
   double ms = 0, flops = 0, bytes = 0;
 };
 
-std::vector<InstructionTime> time_instructions(const Session& session, kernels::Backend backend,
+std::vector<InstructionTime> time_instructions(const Program& program, kernels::Backend backend,
                                                std::int64_t steps) {
-  const std::vector<double> times = time_program(session.programs().train, backend, static_cast<int>(steps));
-  const auto& instructions = session.programs().train.instructions();
+  const std::vector<double> times = time_program(program, backend, static_cast<int>(steps));
+  const auto& instructions = program.instructions();
   std::vector<InstructionTime> result;
   for (std::size_t i = 0; i < instructions.size(); ++i)
     result.push_back({instructions[i].layer, instructions[i].kind, times[i], instructions[i].flops,
@@ -230,7 +230,8 @@ void bench_step(BenchStepOptions options) {
   const std::vector<RankPlace> places = places_of(environment);
   if (ranks.rank() == 0) print_steps(options, timed, find_bottleneck(rank_times), places, *session, lanes);
   if (!options.layers) return;
-  const auto layers = time_instructions(*session, options.backend, std::min<std::int64_t>(options.steps, 5));
+  const auto layers = time_instructions(SessionTools(*session).programs().train, options.backend,
+                                        std::min<std::int64_t>(options.steps, 5));
   if (ranks.rank() == 0) print_layers(layers, limits_of(options, places[0].device), options.json);
 }
 

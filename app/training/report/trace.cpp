@@ -43,7 +43,7 @@ std::string metadata(const char* what, int rank, int lane, const std::string& na
 
 Trace::Trace(std::string file, Session& session, const comm::Communicator& ranks, std::int64_t first_step,
              std::int64_t total_steps)
-    : file_(std::move(file)), session_(session), ranks_(ranks), on_device_(session.steps_ahead() > 0) {
+    : file_(std::move(file)), tools_(session), ranks_(ranks), on_device_(session.steps_ahead() > 0) {
   const std::int64_t left = total_steps - first_step;
   first_ = first_step + std::clamp<std::int64_t>(left - kSteps, 0, kWarmup);
   last_ = std::min(first_ + kSteps, total_steps) - 1;
@@ -53,7 +53,7 @@ Trace::Trace(std::string file, Session& session, const comm::Communicator& ranks
 }
 
 void Trace::instrument() {
-  const std::vector<Instruction>& instructions = session_.programs().train.instructions();
+  const std::vector<Instruction>& instructions = tools_.programs().train.instructions();
   for (const Instruction& instruction : instructions) {
     layers_.push_back(instruction.layer), kinds_.push_back(instruction.kind);
     actions_.push_back(instruction.buckets), communicates_.push_back(instruction.communicates);
@@ -63,7 +63,7 @@ void Trace::instrument() {
   events_.reserve(static_cast<std::size_t>(kSteps) * (2 * instructions.size() + 2));
   open_buckets_.reserve(instructions.size());
   if (on_device_) return tools_.prepare_trace(static_cast<int>(step_names_.size()));
-  session_.programs().train.instrument([this](std::size_t index, const kernels::Launch& launch) {
+  tools_.programs().train.instrument([this](std::size_t index, const kernels::Launch& launch) {
     return [this, index, launch](kernels::Stream stream) {
       if (!active_) return launch(stream);
       const auto begin = Clock::now();
@@ -111,7 +111,7 @@ void Trace::close_buckets(std::size_t finished, std::int64_t now) {
 // the ranks becomes an event that lasts until the sum ends; it is drawn outside the lanes of
 // operations.
 void Trace::note_device_steps() {
-  const auto& instructions = session_.programs().train.instructions();
+  const auto& instructions = tools_.programs().train.instructions();
   const std::vector<TracedStep> steps = tools_.traced_steps();
   for (std::size_t n = 0; n < steps.size(); ++n) {
     Event whole{std::numeric_limits<std::int64_t>::max(), 0, &step_names_[n], &kStepKind, kStepLane};

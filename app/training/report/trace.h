@@ -63,8 +63,7 @@ class Trace {
   void write(const std::vector<RankPlace>& places);
 
   const std::string file_;
-  Session& session_;
-  SessionTools tools_{session_};
+  SessionTools tools_;
   const comm::Communicator& ranks_;
   const bool on_device_;
   std::int64_t first_, last_;  // the first and the last traced step

@@ -44,17 +44,18 @@ class LanesOnGpu : public testing::Test {
   // Chooses and sets the lanes of the session's program. choose_lanes() does the same, but needs a
   // communicator.
   static LaneChoice chosen(Session& session) {
-    const Program& program = session.programs().train;
+    StepPrograms& programs = SessionTools(session).programs();
+    const Program& program = programs.train;
     const ResourceTable resources = track_resources(program);
     SessionTools(session).prepare_timing();
     LaneChoice choice;
     {
       const auto timer = make_step_timer(session, program);
       choice = choose_by_measurement(program, resources, device_throughput(options(kAutoLanes)),
-                                     session.programs().lanes, *timer, kAnalysisBudget);
+                                     programs.lanes, *timer, kAnalysisBudget);
     }
     session.tensors().reset();
-    session.programs().train.arrange(choice.lanes);
+    programs.train.arrange(choice.lanes);
     return choice;
   }
 
@@ -79,9 +80,10 @@ class LanesOnGpu : public testing::Test {
 
 TEST_F(LanesOnGpu, EveryKernelIsTracked) {
   Session session = whole_session(every_op(), options(kAutoLanes), rank_);
-  const ResourceTable table = track_resources(session.programs().train);
+  const Program& program = SessionTools(session).programs().train;
+  const ResourceTable table = track_resources(program);
   EXPECT_GE(table.device.multiprocessors, 1);
-  ASSERT_EQ(table.kernels.size(), session.programs().train.instructions().size());
+  ASSERT_EQ(table.kernels.size(), program.instructions().size());
   int kernels = 0;
   for (const auto& uses : table.kernels)
     for (const KernelUse& use : uses) {
@@ -124,7 +126,7 @@ TEST_F(LanesOnGpu, ConvolutionsRunSampleBySample) {
   const CompiledSteps steps = compile_steps(network, made, groups);
   Session session(steps, made, groups);
   SessionTools(session).prepare_timing();
-  const Program& program = session.programs().train;
+  const Program& program = SessionTools(session).programs().train;
   const StepLoad load = make_step_load(program, estimated_op_ms(program, device_throughput(made)),
                                        track_resources(program), device_throughput(made));
   const auto samples = make_sample_streams(session, *steps.train, load);

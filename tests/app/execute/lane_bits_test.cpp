@@ -46,9 +46,10 @@ CheckpointState trained(const Network& network, std::uint32_t seed, bool reorder
   comm::SingleRank rank;
   Session session = whole_session(network, options, rank);
   if (reordered) {
-    const LaneOrder lanes = random_order(session.programs().train, seed);
+    Program& program = SessionTools(session).programs().train;
+    const LaneOrder lanes = random_order(program, seed);
     EXPECT_FALSE(std::ranges::is_sorted(lanes.order));
-    session.programs().train.arrange(lanes);
+    program.arrange(lanes);
   }
   const Shape& shape = network.shape(0);
   std::vector<float> images(static_cast<std::size_t>(shape.elements()));
@@ -92,7 +93,7 @@ TEST(LaneBits, ResetBringsTheFirstValuesBack) {
   comm::SingleRank rank;
   Session session = whole_session(network, options, rank), untouched = whole_session(network, options, rank);
   SessionTools(session).prepare_timing();
-  session.programs().train.run();
+  SessionTools(session).programs().train.run();
   CheckpointState spoilt, state, expected;
   SessionState(session).capture(spoilt);
   SessionState(untouched).capture(expected);

@@ -70,7 +70,7 @@ class MembersRun {
     for (int i = 0; i < steps; ++i, ++step_) {
       for (std::size_t group = 0; group < loaders_.size(); ++group)
         session_->input().load(loaders_[group]->next(), 0, members_of(static_cast<int>(group)));
-      for (int member = 0; member < session_->members(); ++member) {
+      for (int member = 0; member < session_->memory().members(); ++member) {
         kernels::StepControl& control = session_->input().control(member);
         control.step = static_cast<std::uint64_t>(step_);
         control.learning_rate = 0.01f * static_cast<float>(1 + (first_ + member) % 5);
@@ -98,7 +98,7 @@ class MembersRun {
  private:
   std::vector<int> members_of(int group) const {
     std::vector<int> members;
-    for (int member = group; member < session_->members(); member += 2) members.push_back(member);
+    for (int member = group; member < session_->memory().members(); member += 2) members.push_back(member);
     return members;
   }
   void stream(StepOptions& options, const Shape& shape) const {

@@ -278,7 +278,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
     session.start(StepKind::train);
     session.finish_step();
   }
-  const auto& instructions = session.programs().train.instructions();
+  const auto& instructions = SessionTools(session).programs().train.instructions();
   const auto update = std::ranges::find(instructions, "optimizer_update", &Instruction::kind);
   ASSERT_NE(update, instructions.end());
   for (const TracedStep& step : SessionTools(session).traced_steps()) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "app/execute/session_tools.h"
 #include "comm/single_rank.h"
 #include "tests/app/execute/train_step.h"
 #include "tests/app/execute/whole_session.h"
@@ -70,7 +71,7 @@ void expect_pieces_bring_all(const Network& network, const StepOptions& options)
     whole.session->input().control().step = pieces.session->input().control().step =
         static_cast<std::uint64_t>(step);
     test::train_step(*whole.session);
-    const Program& program = pieces.session->programs().train;
+    const Program& program = SessionTools(*pieces.session).programs().train;
     const LanePlan plan = plan_lanes(program, 1);
     const std::vector<StepPiece> divided = divide_step(program, plan, Precision::fp32, 1e-3);
     ASSERT_GT(divided.size(), 5u);
