@@ -144,8 +144,13 @@ bool ModelMemory::is_shared(const void* address) const {
 void ModelMemory::list_tensors(const CompiledGraph& compiled, int optimizer_states) {
   const auto& graph = compiled.graph;
   parameters_.resize(graph.parameters.size());
-  for (std::size_t i = 0; i < flat_.segments.size(); ++i) {
-    const auto index = static_cast<std::size_t>(flat_.parameter[i]);
+  std::vector<std::size_t> segment_of(parameters_.size());
+  for (std::size_t i = 0; i < flat_.segments.size(); ++i)
+    segment_of[static_cast<std::size_t>(flat_.parameter[i])] = i;
+  // Checkpoints list the optimizer's states in this order, whichever parameters are updated early.
+  for (const int number : graph.parameters_by_gradient()) {
+    const auto index = static_cast<std::size_t>(number);
+    const std::size_t i = segment_of[index];
     const std::int64_t offset = flat_.segments[i].offset;
     const TrainableParameter& parameter = graph.parameters[index];
     const auto& desc = compiled.descs[static_cast<std::size_t>(parameter.tensor)];

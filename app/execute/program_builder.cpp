@@ -167,7 +167,9 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
                           operand_bytes(compiled, node)};
   note_accesses(instruction, compiled, index, memory_);
   instruction.reads_indices = node.is<PoolBackward>();
-  instruction.fills = instruction.background = node.is<OptimizerUpdate>();
+  instruction.fills = node.is<OptimizerUpdate>();
+  // Next to other sessions, a background instruction would wait for all of their instructions, too.
+  instruction.background = node.is<OptimizerUpdate>() && options_.gate == nullptr;
   if (copy != nullptr)
     instruction.engine = copy->action == HostCopy::Action::out_begin ? Engine::copy_out : Engine::copy_back;
   append_kernel(program, std::move(instruction), compiled.kernels[index], inputs, outputs,

@@ -28,21 +28,29 @@ constexpr std::size_t kSavedFloats = std::size_t{16} << 20;
 
 }  // namespace
 
-double saved_bytes_per_ms(const std::filesystem::path& folder) {
+SavingRates saving_rates(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / ".rate.h5";
   CheckpointState state;
   state.parameters.push_back({{"values", {static_cast<std::int64_t>(kSavedFloats)}}, {}});
   state.parameters[0].values.resize(kSavedFloats);
-  const Clock::time_point begin = Clock::now();
+  constexpr auto kBytes = static_cast<double>(kSavedFloats * sizeof(float));
+  const auto ms_since = [](Clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  };
+  // Reading from a device costs about as much as copying to memory that was not used before.
+  Clock::time_point begin = Clock::now();
+  const CheckpointState read = state;
+  const double read_ms = ms_since(begin);
+  begin = Clock::now();
   try {
-    save_checkpoint(path, state);
+    save_checkpoint(path, read);
   } catch (const std::exception&) {
-    return std::numeric_limits<double>::infinity();
+    return {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   }
-  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  const double written_ms = ms_since(begin);
   std::error_code error;
   std::filesystem::remove(path, error);
-  return static_cast<double>(kSavedFloats * sizeof(float)) / ms;
+  return {kBytes / read_ms, kBytes / written_ms};
 }
 
 std::map<int, double> Calibrator::measure(const std::vector<int>& set, std::chrono::milliseconds least_time) {
@@ -187,8 +195,10 @@ GroupOfJobs Calibrator::work_of(std::vector<int> set, const std::vector<Calibrat
     std::erase_if(set, [&](int number) {
       if (left[number] >= 0.5) return false;
       const PlannedWork& planned = std::ranges::find(jobs, number, &CalibratedJob::number)->planned;
-      const double checkpoint = static_cast<double>(planned.checkpoint_bytes) / saved_bytes_per_ms_;
-      group.jobs.push_back({ms, static_cast<double>(planned.checkpoints) * checkpoint, checkpoint});
+      const auto bytes = static_cast<double>(planned.checkpoint_bytes);
+      const double reading = bytes / saving_.read, writing = bytes / saving_.written;
+      group.jobs.push_back(
+          {ms, static_cast<double>(planned.checkpoints) * (reading + writing), reading, writing});
       return true;
     });
   }

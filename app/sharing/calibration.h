@@ -36,17 +36,21 @@ struct Calibration {
   double seconds_left = 0;  // predicted from now until the last of these jobs has ended
 };
 
-// Returns the rate at which checkpoints are written into the folder. Writes a small checkpoint to
-// measure the rate. Returns infinity if that fails, because the jobs report the error when they
-// save their own checkpoints.
-double saved_bytes_per_ms(const std::filesystem::path& folder);
+// The bytes of a checkpoint that are read from the device, and that are written, in a millisecond.
+struct SavingRates {
+  double read = 0, written = 0;
+};
+
+// Measures the rates with a small checkpoint, which it writes into the folder. Both are infinity if
+// that fails, because the jobs report the error when they save their own checkpoints.
+SavingRates saving_rates(const std::filesystem::path& folder);
 
 class Calibrator {
  public:
   // `interrupted` is called every few milliseconds while jobs are measured, and returns whether to
-  // give up. `saved_bytes_per_ms` is the rate at which checkpoints are written.
-  Calibrator(SharedDevice& device, double saved_bytes_per_ms, std::function<bool()> interrupted)
-      : device_(device), saved_bytes_per_ms_(saved_bytes_per_ms), interrupted_(std::move(interrupted)) {}
+  // give up. `saving` are the rates for checkpoints.
+  Calibrator(SharedDevice& device, const SavingRates& saving, std::function<bool()> interrupted)
+      : device_(device), saving_(saving), interrupted_(std::move(interrupted)) {}
 
   // Measures the jobs, sets their groups in the device and returns the result. The jobs must have
   // finished their first step. Returns nothing if it was interrupted or if all jobs have ended.
@@ -66,7 +70,7 @@ class Calibrator {
   double schedule(const std::vector<CalibratedJob>& jobs, const Calibration& result);
 
   SharedDevice& device_;
-  const double saved_bytes_per_ms_;
+  const SavingRates saving_;
   std::function<bool()> interrupted_;
   std::map<std::vector<int>, std::map<int, double>> measured_;
 };

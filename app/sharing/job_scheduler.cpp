@@ -249,9 +249,9 @@ void JobScheduler::calibrate_if_due() {
     }
     return stopped() || changes_ != changes;
   };
-  if (saved_bytes_per_ms_ == 0) saved_bytes_per_ms_ = saved_bytes_per_ms(options_.out);
+  if (!saving_) saving_ = saving_rates(options_.out);
   std::optional<Calibration> calibration =
-      Calibrator(*device_, saved_bytes_per_ms_, interrupted).run(std::move(running), options_.policy);
+      Calibrator(*device_, *saving_, interrupted).run(std::move(running), options_.policy);
   if (!calibration) return;
   calibration_ = std::move(calibration);
   calibrated_jobs_ = started;

@@ -76,7 +76,7 @@ class JobScheduler {
   // changes.
   std::int64_t changes_ = 0;
   std::size_t calibrated_jobs_ = 0;
-  double saved_bytes_per_ms_ = 0;  // rate of checkpoints; 0: not measured yet
+  std::optional<SavingRates> saving_;  // rates for checkpoints, once they are measured
   std::optional<Calibration> calibration_;
   // The predicted end of the last training, in seconds since the start; 0 before it is known.
   double predicted_seconds_ = 0;

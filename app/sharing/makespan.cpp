@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 namespace convoy::app {
 namespace {
@@ -59,10 +60,21 @@ std::vector<End> ends_of_steps(std::span<const GroupOfJobs> groups, double compu
   }
 }
 
+// Returns the job whose last checkpoint is written last, and when that is done. Jobs write in the
+// order in which they have read their checkpoints.
+End last_written(std::vector<End> ends) {
+  for (End& end : ends) end.at += end.job->reading;
+  std::ranges::stable_sort(ends, {}, &End::at);
+  End last;
+  for (const End& end : ends)
+    if (const double written = std::max(last.at, end.at) + end.job->writing; written >= last.at)
+      last = {written, end.job};
+  return last;
+}
+
 // Returns the group whose last checkpoint is written last.
 std::size_t last_group(std::span<const GroupOfJobs> groups, std::span<const End> ends) {
-  const auto saved = [](const End& end) { return end.at + end.job->closing; };
-  const GroupJob* const last = std::ranges::max_element(ends, {}, saved)->job;
+  const GroupJob* const last = last_written({ends.begin(), ends.end()}).job;
   std::size_t group = 0;
   while (std::ranges::none_of(groups[group].jobs, [&](const GroupJob& job) { return &job == last; })) ++group;
   return group;
@@ -116,9 +128,7 @@ double makespan_ms(std::span<const GroupOfJobs> groups, double computing) {
   End& last = ends.back();
   const double before = ends.size() > 1 ? ends[ends.size() - 2].at : 0;
   if (last.at > 0) last.at += last.job->pauses * (1 - before / last.at);
-  double makespan = 0;
-  for (const End& end : ends) makespan = std::max(makespan, end.at + end.job->closing);
-  return makespan;
+  return last_written(std::move(ends)).at;
 }
 
 }  // namespace convoy::app

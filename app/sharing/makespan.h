@@ -15,7 +15,9 @@ struct GroupJob {
   double steps_end = 0;
   // How long the checkpoints before the last step take. Other jobs run meanwhile.
   double pauses = 0;
-  double closing = 0;  // the time for the last checkpoint, after the last step
+  // After the last step: the time to read the last checkpoint from the device, and then to write
+  // it. All jobs write to one disk, one after the other.
+  double reading = 0, writing = 0;
 };
 
 struct GroupOfJobs {

@@ -26,6 +26,15 @@ TEST(CalibrationMakespan, ALongCheckpointMayEndLast) {
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 400 + 5000);
 }
 
+// The jobs end their steps at 400 and 1000 ms. The first one reads its checkpoint until 500 ms, and
+// writes it until 1500 ms. So the second one, which has read its own at 1050 ms, must wait.
+TEST(CalibrationMakespan, CheckpointsShareTheDisk) {
+  std::vector<GroupOfJobs> groups{{0, 10, {{200, 0, 100, 1000}}}, {0, 10, {{800, 0, 50, 300}}}};
+  EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 1500 + 300);
+  groups[0].jobs[0].writing = 500;
+  EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 1050 + 300) << "the disk is free again";
+}
+
 // With turns of 30 and 10 ms the first group has three quarters of the time. So its 300 ms of steps
 // end at 400 ms.
 TEST(CalibrationMakespan, AGroupGetsTimeInProportionToItsTurns) {
