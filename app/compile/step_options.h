@@ -83,9 +83,9 @@ struct StepOptions {
   // with a partitioned step.
   bool accumulate = false;
   bool clip = false;  // limits the Euclidean norm of all gradients
-  // Backward updates parameters of at least this many bytes, if it can (compile/early_updates.h). It
-  // does not change the bits of the results. One kernel for all smaller parameters is faster than a
-  // kernel for each.
+  // Backward updates parameters of at least this many bytes, if it can (compile/early_updates.h).
+  // This does not change the bits of the results. One kernel for all smaller parameters is faster
+  // than a kernel for each.
   std::int64_t early_update_bytes = 1 << 20;
   std::vector<Member> members = {Member{}};
   // CUDA: the file of measured kernel choices (kernels/device/tuning.h); empty if there is none. A

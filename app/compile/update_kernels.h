@@ -46,7 +46,7 @@ UpdateKernels make_update_kernels(const StepOptions& options, const FlatLayout& 
 // `copied` says whether it writes bf16 copies, too.
 kernels::Kernel make_update_kernel(const kernels::OptimizerProblem& problem, kernels::Backend backend,
                                    std::int64_t elements, bool copied);
-// Describes the parameter's range in a buffer, `offset` elements after its start, for the optimizer.
+// Describes for the optimizer the range of the parameter in a buffer. It begins at `offset`.
 kernels::ParameterSegment segment_of(const TrainableParameter& parameter, const kernels::TensorDesc& desc,
                                      std::int64_t offset);
 

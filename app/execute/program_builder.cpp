@@ -15,13 +15,6 @@ std::int64_t operand_bytes(const CompiledGraph& compiled, const Node& node) {
   return bytes;
 }
 
-// Returns whether the kernel updates this input in place.
-bool is_updated(const StepGraph& graph, const Node& node, TensorId input) {
-  const TensorRole role = graph.tensors[static_cast<std::size_t>(input)].role;
-  return role == TensorRole::state || role == TensorRole::optimizer_state ||
-         (role == TensorRole::parameter && node.is<OptimizerUpdate>());
-}
-
 // Notes which memory the instruction reads and writes. Memory that it updates in place counts as
 // written, and its bytes count twice.
 void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std::size_t index,
@@ -32,7 +25,7 @@ void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std:
             static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(id)].bytes())};
   };
   for (const TensorId id : node.inputs) {
-    const bool updated = is_updated(compiled.graph, node, id);
+    const bool updated = compiled.graph.updates(node, id);
     (updated ? instruction.writes : instruction.reads).push_back(range(id));
     if (updated) instruction.bytes += range(id).bytes;
   }

@@ -154,6 +154,10 @@ void Session::connect_stages() {
 }
 
 void Session::start(StepKind kind, bool stop_requested) {
+  if (kind != StepKind::evaluate && !steps_.train)
+    throw std::logic_error("a session that only evaluates cannot train");
+  if (kind == StepKind::train_part && !options_.accumulate)
+    throw std::logic_error("a session takes parts of a batch only with StepOptions::accumulate");
   switch (kind) {
     case StepKind::train:
       return start_program(programs_->train, stop_requested);

@@ -1,5 +1,4 @@
-// A session runs the training and evaluation steps of a network on one rank. Its constructor
-// reserves all memory and builds the programs, so that a step only runs a program:
+// A session runs the training and evaluation steps of a network on one rank:
 //
 //   StepInput& input = session.input();
 //   for (std::uint64_t step = 0; step < 100; ++step) {
@@ -10,10 +9,10 @@
 //   }
 //   while (session.steps_in_flight() > 0) report(session.finish_step());
 //
-// A session may run the same steps for several trainings at once, its members. Each gets the same
-// bits as if it ran alone. All ranks of a session's groups start the same steps in the same order,
-// because steps exchange data between them, and destroy their sessions in the same order. Only one
-// thread at a time may use a session. session_tools.h serves code that times or arranges steps.
+// A session may run the same steps for several trainings at once, its members
+// (StepOptions::members). Each gets the same bits as if it ran alone. Steps exchange data between
+// the ranks of the session's groups, so all of these start the same steps in the same order. Only
+// one thread at a time may use a session. session_tools.h serves code that times or arranges steps.
 #pragma once
 
 #include <cstdint>
@@ -33,42 +32,55 @@ struct StepCommunication;
 struct StepPrograms;
 
 enum class StepKind : std::uint8_t {
-  train,       // computes gradients, sums them over the ranks and updates the parameters
-  train_part,  // adds up gradients of a part of a batch; `train` takes the last part
-  evaluate     // computes the metrics of a batch, without label smoothing
+  // Computes gradients, sums them over the ranks and updates the parameters.
+  train,
+  // Computes the gradients of a part of a batch, and adds them to the sum of the parts before. The
+  // last part is a step of kind `train`. Every part is a step with results of its own.
+  train_part,
+  // Computes the metrics of a batch, without label smoothing.
+  evaluate
 };
 
 class Session {
  public:
-  // `steps` must have been compiled with `options`. If groups.stages is set, they are this rank's
-  // stage of a partitioned step. With several members, groups.world must have only one rank. The
-  // groups must outlive the session. Collective over the ranks of `groups`. Throws
-  // std::invalid_argument if options exclude each other or the groups, and std::runtime_error
-  // (kernels::OutOfMemory is one) if memory does not suffice.
+  // Reserves all memory and sets the initial values. `steps` must have been compiled with
+  // `options`; if groups.stages is set, `steps` are this rank's stage (stage_of_steps()).
+  // groups.world and groups.replicas must be set. The collectives of the groups and options.gate
+  // must outlive the session. Collective over the ranks of `groups`. Throws std::runtime_error (as
+  // kernels::OutOfMemory) if memory does not suffice. Throws std::invalid_argument if a step that
+  // trains or has stages keeps probabilities, a step with stages takes its batch in parts, or there
+  // are several members and several ranks.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
+  // Waits for the steps in flight. The ranks destroy their sessions in the same order.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  // Connects the stages of a partitioned step; without stages it does nothing. Call it after all
-  // stages have made their sessions and before the first step. Collective over the stages.
+  // Connects the stages of a partitioned step; without stages it does nothing. Call it before the
+  // first step, as soon as it is known that all stages have made their sessions: a stage whose
+  // constructor throws cannot take part. Collective over the stages.
   void connect_stages();
 
   StepInput& input() { return *input_; }
-  // Starts a step, which a GPU computes asynchronously. Up to steps_ahead() + 1 steps may be in
-  // flight; more throw std::logic_error. StepMetrics::stop_requests counts `stop_requested`.
+  // Starts a step with the values that input() has now. A host computes the step before it returns;
+  // a GPU computes it asynchronously, and the first step of a kind takes longer to start. `train`
+  // needs StepOptions::training, and `train_part` also StepOptions::accumulate; otherwise, and if
+  // steps_ahead() + 1 steps are in flight, it throws std::logic_error. Throws std::runtime_error if
+  // the step fails. StepMetrics::stop_requests counts the ranks whose `stop_requested` is true.
   void start(StepKind kind, bool stop_requested = false);
   // Waits for the oldest step in flight and returns its results. Throws std::runtime_error if the
-  // device failed, and std::logic_error if no step is in flight.
+  // step failed, and std::logic_error if no step is in flight.
   StepResult finish_step();
   int steps_in_flight() const;  // steps that were started and not finished
   // Returns how many steps to keep in flight so that a GPU never waits for the host. It is 0 on a
   // host, where start() itself computes the step.
   int steps_ahead() const;
-  // Tells that this member need not be computed any more. Its metrics have no meaning from then on.
+  // Allows later steps to leave out this member. From then on its metrics, parameters and other
+  // tensors have no meaning.
   void retire(int member);
 
   const CompiledSteps& steps() const { return steps_; }
-  const ModelMemory& memory() const { return *memory_; }
+  const ModelMemory& memory() const { return *memory_; }  // lists the tensors that outlive a step
+  // Reads and writes those tensors, while no step is in flight.
   SessionTensors& tensors() const { return *tensors_; }
 
  private:

@@ -25,8 +25,8 @@ CONVOY_REPEATABLE_NODE(ResampleForward, resample_forward, ResampleProblem);
 CONVOY_REPEATABLE_NODE(ImageOpsForward, image_ops_forward, ImageOpsProblem);
 CONVOY_REPEATABLE_NODE(NormaliseForward, normalise_forward, NormaliseProblem);
 
-// Updates one parameter: {parameter, gradient, its optimizer states, its average if there is one} ->
-// {its bf16 copy, if there is one}. All inputs but the gradient are updated in place.
+// Updates one parameter: {parameter, gradient, optimizer states, average if there is one} -> {bf16
+// copy if there is one}. All inputs but the gradient are updated in place.
 CONVOY_NODE(OptimizerUpdate, optimizer_update, OptimizerProblem);
 
 // Sums inputs[0] over the ranks, in place. It has no kernel.

@@ -62,6 +62,12 @@ std::string_view Node::name() const {
       op);
 }
 
+bool StepGraph::updates(const Node& node, TensorId input) const {
+  const TensorRole role = tensors[static_cast<std::size_t>(input)].role;
+  return role == TensorRole::state || role == TensorRole::optimizer_state ||
+         (role == TensorRole::parameter && node.is<OptimizerUpdate>());
+}
+
 std::vector<int> StepGraph::parameters_by_gradient() const {
   std::vector<std::size_t> finished(tensors.size(), 0);
   for (std::size_t i = 0; i < nodes.size(); ++i)

@@ -1,8 +1,13 @@
-// The training or evaluation step as a static graph. It lists every tensor and every operation of
-// forward and backward, in an order in which they can run. It knows shapes and dependences. N is
+// The training or evaluation step as a static graph: its tensors, and its operations in an order in
+// which they can run. What an operation waits for follows from this order and its operands. N is
 // the number of samples in this rank's batch.
-// compile_graph() (app/compile) chooses kernels, layouts and offsets. A session (app/execute) adds
-// addresses, lanes, the sums of gradients and metrics over the ranks, and the update.
+//
+// build_step_graph() (graph_builder.h) makes forward and backward. Later passes add transfers
+// between stages (model_parallel/stage_graph.h), updates of large parameters
+// (compile/early_updates.h), slices of the batch (compile/batch_slices.h), repeated operations and
+// copies to the host (compile/repeated_runs.h). compile_graph() (app/compile) chooses kernels,
+// layouts and offsets. A session (app/execute) adds addresses, lanes, the sums of gradients and
+// metrics over the ranks, and the update of the other parameters.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +25,8 @@ namespace convoy::app {
 using TensorId = int;  // index into StepGraph::tensors
 
 enum class TensorRole : std::uint8_t {
-  // The input: images [N, C, H, W] from the loader, or stored pixels
-  // (app/graph/passes/device_input.h).
+  // The input: images [N, C, H, W] in f32 or bf16, or the bytes of stored pixels, from which nodes
+  // make the images (app/graph/passes/device_input.h).
   images,
   // i32 [N]: the class of each sample; -1 in rows without a sample (data/loader/batch.h).
   labels,
@@ -46,16 +51,17 @@ enum class TensorRole : std::uint8_t {
 };
 
 struct Tensor {
-  // A parameter, its bf16 copy and a state have the name in their ParameterSpec. A gradient has that
-  // of its parameter with ".gradient", an optimizer state with ".optimizer0" or ".optimizer1", an
-  // average with ".ema". A session finds their memory by the name. Other names are for messages.
+  // A parameter, its bf16 copy and a state have the name in their ParameterSpec. A gradient has the
+  // name of its parameter with ".gradient", an optimizer state with ".optimizer0" or ".optimizer1",
+  // an average with ".ema". A session finds their memory by the name. Other names are for messages.
   std::string name;
   TensorRole role = TensorRole::activation;
+  // For the mask of a ReLU, CompiledGraph::descs has the real type and shape.
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
-  // The tensor whose layout this one takes; -1 if none. A gradient names its activation or
-  // parameter, or the bf16 copy of the parameter. Slices and other copies of an activation name the
-  // activation.
+  // The tensor whose layout this one takes if its kernels allow that; -1 if none. A gradient names
+  // its activation or parameter, or the bf16 copy of the parameter. An optimizer state names its
+  // parameter. Slices of an activation and second copies of it name the activation.
   TensorId same_layout_as = -1;
   // The tensor of the whole batch of which this one is a slice (app/compile/batch_slices.h); -1 if
   // it is no slice.
@@ -69,8 +75,9 @@ struct Node {
   std::string layer;  // for example "layer1.0.conv1"
   NodeOp op;
   Phase phase = Phase::forward;
-  // The operands in the order that the header of the node's kernel states. Only one node writes
-  // each activation, or all slices of that node; an all-reduce changes its input in place.
+  // The operands in the order that the header of the node's kernel states. An input that the node
+  // also changes (updates()) is no output, but that of an all-reduce is both. Only one node writes
+  // each activation, or all slices of that node, or the two ends of a receive.
   std::vector<TensorId> inputs, outputs;
   double flops = 0;  // of the node's batch or slice; a multiply-add counts as two
   // Whether the node belongs to backward and repeats a node of forward (app/graph/recomputed.h).
@@ -89,7 +96,7 @@ struct Node {
 };
 
 struct TrainableParameter {
-  // The gradient is -1 if the parameter is frozen or the step only evaluates.
+  // The gradient is -1 unless the step trains the parameter (ParameterSpec::trained()).
   TensorId tensor = -1, gradient = -1;
   ParameterSpec spec;
   // The bf16 copy of the parameter; -1 if there is none.
@@ -118,9 +125,11 @@ struct StepGraph {
   // a partitioned step, so each stage needs its own.
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
+  // Returns whether the node changes this input in place: running statistics, and all inputs of an
+  // OptimizerUpdate but the gradient.
+  bool updates(const Node& node, TensorId input) const;
   // Returns indices into `parameters`: first the parameters with a gradient, in the order in which
-  // backward finishes the gradients, then the others. The flat buffers have this order
-  // (FlatLayout, app/compile/update_kernels.h).
+  // backward finishes the gradients, then the others.
   std::vector<int> parameters_by_gradient() const;
 };
 

@@ -21,30 +21,28 @@ PlannedStep plan_partition(const Network& network, const StepOptions& options,
 
   // 2. Rank 0 decides the placement of the step.
   std::optional<PartitionPlanner> planner;
-  WholeStepTimes times;
-  PartitionPlan plan;
+  MeasuredOps ops;
+  double concurrency_ratio = 1;
   std::string message;
   run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
     planner.emplace(*whole, options, groups, std::move(profile));
-    times.ops = time_ops(*whole, options, groups, planner->memory_limit());
+    ops = time_ops(*whole, options, groups, planner->memory_limit());
     // The search needs no device, so it runs while the device times the whole step.
-    std::future<PartitionPlan> search =
-        std::async(std::launch::async, [&] { return planner->place(times.ops); });
-    if (planner->fits_one_rank())
-      times.concurrency_ratio = time_concurrency(*whole, options, times.ops.passed);
-    plan = search.get();
-    message = write_plan(plan);
+    std::future<std::string> search =
+        std::async(std::launch::async, [&] { return write_plan(planner->place(ops)); });
+    if (planner->fits_one_rank()) concurrency_ratio = time_concurrency(*whole, options, ops.passed);
+    message = search.get();
   });
   const PartitionPlan placed = read_plan(world.broadcast(std::move(message), 0, "partition plan"));
 
   // 3. Time the stages on all ranks.
-  const PlacedTimes of_stages = time_stages(*whole, placed, options, groups, world, times.ops.rounds);
+  const PlacedTimes of_stages = time_stages(*whole, placed, options, groups, world, ops.rounds);
 
   // 4. Rank 0 predicts the time of the step and decides whether to keep the stages.
   run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
-    plan = planner->choose(std::move(plan), times, of_stages);
+    PartitionPlan plan = planner->choose(concurrency_ratio, of_stages);
     plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     message = write_plan(plan);
   });

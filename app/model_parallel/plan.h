@@ -21,8 +21,6 @@ struct StageSummary {
   double busy_ms = 0;  // milliseconds per step in which the stage computes
   // The first and the last layer, for example "conv1 … layer2.0.conv1".
   std::string layers;
-  // The peak bytes that the partitioner expects; set only on rank 0.
-  std::int64_t task_bytes = 0;
 };
 
 struct PartitionPlan {
@@ -32,13 +30,11 @@ struct PartitionPlan {
   double one_rank_ms = 0;  // milliseconds of the whole step on one rank
   std::int64_t one_rank_bytes = 0;
   std::int64_t cut_bytes = 0;  // bytes that move between stages in a training step
-  int transfers = 0;
-  double seconds = 0;  // duration of the planning
+  int transfers = 0;           // tensors that move in a training step; 0 if one rank runs all of it
+  double seconds = 0;          // duration of the planning
   // The longest latency and the lowest rate of all links between stages.
   double link_latency_ms = 0, link_bytes_per_ms = 0;
   std::vector<StageSummary> stages;
-  // The stage of each task of make_step_tasks(). Set only on rank 0.
-  std::vector<partition::DeviceIndex> stage_of_task;
 };
 
 // A plan and the step that the plan was made for.
@@ -50,7 +46,8 @@ struct PlannedStep {
 
 // Compiles the step of `network` and decides how it is partitioned over the ranks of a replica:
 //   1. All ranks measure their links and find which processors they share, and compile the step.
-//   2. Rank 0 checks that memory suffices, times the undivided step and places its operations.
+//   2. Rank 0 checks that memory suffices, times the operations of the undivided step and places
+//      them. While it searches, it times whole steps.
 //   3. All ranks time their stages, first each alone and then all at the same time.
 //   4. Rank 0 predicts the step from these times. If one rank is hardly slower than the stages, the
 //      step stays on one rank.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -37,6 +38,13 @@ std::int64_t limit_of(std::int64_t requested, std::int64_t device_bytes) {
 }  // namespace
 
 struct PartitionPlanner::State {
+  // A plan, and what the partitioner says about it.
+  struct Placed {
+    PartitionPlan plan;
+    std::vector<partition::DeviceIndex> stage_of_task;  // for each task of make_step_tasks()
+    std::vector<Bytes> expected_bytes;                  // the peak of each stage
+  };
+
   State(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
         MachineProfile profile);
 
@@ -49,10 +57,10 @@ struct PartitionPlanner::State {
   partition::Machine machine_with(const std::vector<Bytes>& limits) const;
   partition::PartitionResult partition_tasks(const partition::TaskGraph& tasks,
                                              const std::vector<Bytes>& limits) const;
-  PartitionPlan place(const partition::TaskGraph& tasks) const;
-  PartitionPlan plan_of(const partition::TaskGraph& tasks, const partition::PartitionResult& result) const;
-  PartitionPlan keep_whole(const partition::TaskGraph& tasks) const;
-  double predict(const PartitionPlan& plan, const MeasuredOps& whole, const PlacedTimes& placed) const;
+  Placed place(const partition::TaskGraph& tasks) const;
+  Placed plan_of(const partition::TaskGraph& tasks, const partition::PartitionResult& result) const;
+  Placed keep_whole(const partition::TaskGraph& tasks) const;
+  double predict(const PlacedTimes& times) const;
   void complete(PartitionPlan& plan) const;
 
   const CompiledSteps& whole_;
@@ -63,6 +71,9 @@ struct PartitionPlanner::State {
   const int stages_;
   const StepDependences dependences_;
   std::int64_t one_rank_bytes_ = 0;  // bytes of the arena if one rank runs the whole step
+  // What PartitionPlanner::place() got and found.
+  MeasuredOps ops_;
+  std::optional<Placed> placed_;
 };
 
 PartitionPlanner::State::State(const CompiledSteps& whole, const StepOptions& options,
@@ -93,19 +104,20 @@ void PartitionPlanner::State::refuse_impossible() const {
   if (proof(kSlack)) throw std::runtime_error(where() + *proof(1));
 }
 
-double PartitionPlanner::State::predict(const PartitionPlan& plan, const MeasuredOps& whole,
-                                        const PlacedTimes& placed) const {
-  OpTimes ops = whole.passed;
-  ops.node_ms = placed.alone;
+// Returns the milliseconds of a step with the placement that was found.
+double PartitionPlanner::State::predict(const PlacedTimes& times) const {
+  OpTimes ops = ops_.passed;
+  ops.node_ms = times.alone;
   MachineProfile profile = profile_;
-  profile.slowdown = placed.slowdown;
-  const double update = whole.worked.update_ms_per_element;
-  for (const double together : placed.update)
+  profile.slowdown = times.slowdown;
+  const double update = ops_.worked.update_ms_per_element;
+  for (const double together : times.update)
     profile.update_slowdown.push_back(update > 0 && together > 0 ? together / update : 1);
+  const StepPlacement& placement = placed_->plan.placement;
   const StagePrograms programs =
-      make_stage_programs(dependences_, plan.placement.stage_of, stages_, plan.placement.times);
-  return simulate_programs(
-      programs, costs_of_programs(profile, programs, tasks_of(ops), plan.stage_of_task, whole_.train->descs));
+      make_stage_programs(dependences_, placement.stage_of, stages_, placement.times);
+  return simulate_programs(programs, costs_of_programs(profile, programs, tasks_of(ops),
+                                                       placed_->stage_of_task, whole_.train->descs));
 }
 
 // Returns the number of buffers, such as momenta, that the optimizer updates in addition to the
@@ -157,7 +169,7 @@ partition::PartitionResult PartitionPlanner::State::partition_tasks(const partit
 // Finds a placement whose arenas fit into memory. The partitioner ignores workspaces, gaps in the
 // arena, and that kernels work in place. So its memory limits are corrected until the real arenas
 // fit.
-PartitionPlan PartitionPlanner::State::place(const partition::TaskGraph& tasks) const {
+PartitionPlanner::State::Placed PartitionPlanner::State::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
@@ -175,23 +187,24 @@ PartitionPlan PartitionPlanner::State::place(const partition::TaskGraph& tasks) 
       limits.assign(at(stages_), static_cast<Bytes>(static_cast<double>(limit) * most));
       continue;
     }
-    PartitionPlan plan = plan_of(tasks, result);
+    Placed placed = plan_of(tasks, result);
     std::int64_t largest = 0;
     for (int stage = 0; stage < stages_; ++stage) {
-      largest = std::max(largest, plan.stages[at(stage)].arena_bytes);
-      const Bytes excess = plan.stages[at(stage)].arena_bytes - limit;
+      const std::int64_t bytes = placed.plan.stages[at(stage)].arena_bytes;
+      largest = std::max(largest, bytes);
+      const Bytes excess = bytes - limit;
       // Lower the stage's limit so far that the partitioner cannot return this placement again.
       if (excess > 0)
-        limits[at(stage)] = std::min(limits[at(stage)], plan.stages[at(stage)].task_bytes) - excess;
+        limits[at(stage)] = std::min(limits[at(stage)], placed.expected_bytes[at(stage)]) - excess;
     }
-    if (largest <= limit) return plan;
+    if (largest <= limit) return placed;
     reason = fmt::format("the best placement found needs {} bytes on one rank", largest);
   }
   throw std::runtime_error(where() + reason);
 }
 
-PartitionPlan PartitionPlanner::State::plan_of(const partition::TaskGraph& tasks,
-                                               const partition::PartitionResult& result) const {
+PartitionPlanner::State::Placed PartitionPlanner::State::plan_of(
+    const partition::TaskGraph& tasks, const partition::PartitionResult& result) const {
   if (!result.placement) throw std::runtime_error(fmt::format("--partition {}: {}", stages_, result.reason));
   const int nodes = static_cast<int>(whole_.train->graph.nodes.size());
   const partition::Machine machine = describe_machine(profile_.links);
@@ -199,8 +212,8 @@ PartitionPlan PartitionPlanner::State::plan_of(const partition::TaskGraph& tasks
   const partition::Placement placement{stages_, result.placement->device_of,
                                        updates_last(result.simulation.order, nodes)};
   const partition::Simulation simulation = partition::simulate(cost, placement);
-  PartitionPlan plan;
-  plan.stage_of_task = placement.device_of;
+  Placed placed{{}, placement.device_of, {}};
+  PartitionPlan& plan = placed.plan;
   plan.placement.stages = stages_;
   plan.placement.stage_of.assign(placement.device_of.begin(), placement.device_of.begin() + nodes);
   plan.placement.times = expected_times(simulation, placement.device_of, nodes);
@@ -208,14 +221,14 @@ PartitionPlan PartitionPlanner::State::plan_of(const partition::TaskGraph& tasks
   for (int stage = 0; stage < stages_; ++stage) {
     plan.stages[at(stage)].arena_bytes = arena_bytes(stage_of_steps(whole_, plan.placement, stage, options_));
     plan.stages[at(stage)].busy_ms = ms(simulation.use[stage].busy);
-    plan.stages[at(stage)].task_bytes = simulation.use[stage].peak_bytes;
+    placed.expected_bytes.push_back(simulation.use[stage].peak_bytes);
   }
-  return plan;
+  return placed;
 }
 
 // Returns a plan with all tasks on the first rank, in the graph's order, because another order may
 // need more memory.
-PartitionPlan PartitionPlanner::State::keep_whole(const partition::TaskGraph& tasks) const {
+PartitionPlanner::State::Placed PartitionPlanner::State::keep_whole(const partition::TaskGraph& tasks) const {
   partition::PartitionResult whole;
   whole.placement =
       partition::Placement{stages_, std::vector<partition::DeviceIndex>(at(tasks.node_count()), 0), {}};
@@ -254,21 +267,23 @@ bool PartitionPlanner::fits_one_rank() const {
   return state_->memory_limit_ == 0 || state_->one_rank_bytes_ <= state_->memory_limit_;
 }
 
-PartitionPlan PartitionPlanner::place(const MeasuredOps& ops) const {
-  return state_->place(state_->tasks_of(ops.passed));
+const PartitionPlan& PartitionPlanner::place(MeasuredOps ops) {
+  state_->ops_ = std::move(ops);
+  state_->placed_ = state_->place(state_->tasks_of(state_->ops_.passed));
+  return state_->placed_->plan;
 }
 
 // Keeps the partitioned step only if it is predicted to be at least 5 % faster than one rank, or if
 // one rank cannot hold the step. The margin is needed because predictions leave out some waits for
 // tensors. On GPUs they have been 1 to 21 % too short, most of all for small kernels.
-PartitionPlan PartitionPlanner::choose(PartitionPlan placed, const WholeStepTimes& whole_times,
-                                       const PlacedTimes& stage_times) const {
+PartitionPlan PartitionPlanner::choose(double concurrency_ratio, const PlacedTimes& stage_times) const {
   constexpr double kWorthwhile = 0.95;
-  const partition::TaskGraph tasks = state_->tasks_of(whole_times.ops.passed);
-  const double one_rank_ms = ms(tasks.total_time()) * whole_times.concurrency_ratio;
-  const double predicted_ms = state_->predict(placed, whole_times.ops, stage_times);
+  if (!state_->placed_) throw std::logic_error("a plan is chosen before operations are placed");
+  const partition::TaskGraph tasks = state_->tasks_of(state_->ops_.passed);
+  const double one_rank_ms = ms(tasks.total_time()) * concurrency_ratio;
+  const double predicted_ms = state_->predict(stage_times);
   const bool keeps_whole = predicted_ms >= kWorthwhile * one_rank_ms && fits_one_rank();
-  PartitionPlan plan = keeps_whole ? state_->keep_whole(tasks) : std::move(placed);
+  PartitionPlan plan = keeps_whole ? state_->keep_whole(tasks).plan : state_->placed_->plan;
   plan.predicted_step_ms = keeps_whole ? one_rank_ms : predicted_ms;
   plan.one_rank_ms = one_rank_ms;
   state_->complete(plan);

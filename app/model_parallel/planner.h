@@ -1,11 +1,14 @@
-// Decides from measured times how the training step of a replica (plan.h) is partitioned over the
-// replica's ranks, or that one rank runs all of it. Rank 0 of the job makes the plan for all
-// replicas. The planner neither measures nor communicates: plan_partition() (plan.h) calls it
-// between its measurements, in this order:
-//   1. time_ops() on rank 0, then place();
-//   2. time_stages() of that placement on all ranks, and time_concurrency() on rank 0 if one rank
-//      can hold the step;
-//   3. choose().
+// Decides from measured times how a training step is divided among the ranks of a replica, or that
+// one rank runs all of it. Rank 0 of a job uses a planner as follows; plan_partition() (plan.h)
+// does all of this, with the communication between the ranks:
+//
+//   PartitionPlanner planner(whole, options, groups, profile);
+//   const PartitionPlan& placed = planner.place(time_ops(...));  // on rank 0
+//   const double ratio = time_concurrency(...);              // on rank 0, may run beside place()
+//   const PlacedTimes times = time_stages(..., placed, ...);  // on all ranks
+//   const PartitionPlan plan = planner.choose(ratio, times);
+//
+// The planner neither measures nor communicates.
 #pragma once
 
 #include <cstdint>
@@ -19,40 +22,38 @@ namespace convoy::app {
 
 class PartitionPlanner {
  public:
-  // `whole` is the undivided training step, which was compiled with `options`. `groups` must have
-  // stages. All arguments except the profile must outlive the planner. Throws std::runtime_error if
-  // it can prove that no placement fits into memory; the message names the limit and what needs
-  // more.
+  // `whole` is the undivided step: compile_steps() made it with these options and groups, and it
+  // trains. `groups` has stages. `profile` is what measure_machine() returned on rank 0. All
+  // arguments except the profile must outlive the planner. Throws std::runtime_error if it can
+  // prove that no placement fits into memory; the message names the limit and what needs more.
   PartitionPlanner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
                    MachineProfile profile);
   ~PartitionPlanner();
 
-  // The functions below change nothing and may run at the same time in several threads.
-
-  // Returns the largest number of bytes that a rank's arena (app/compile/memory_plan.h) may have;
-  // 0 if there is no limit. It is options.memory_limit. If that is 0 or more than the memory that
-  // is free on the fullest GPU, it is 15/16 of that memory.
+  // Returns how many bytes the arena (app/compile/memory_plan.h) of a rank may have; 0 if there is
+  // no limit. On hosts it is options.memory_limit. On GPUs it is at most the free memory of the GPU
+  // that has the least; without options.memory_limit, or with a larger one, it is 15/16 of that.
   std::int64_t memory_limit() const;
   // Returns whether one rank can hold the whole step within the memory limit.
   bool fits_one_rank() const;
 
-  // Returns the fastest placement that the partitioner finds with the times of the undivided step's
-  // operations; with a memory limit, the first whose arenas fit. Takes up to some seconds. The
-  // search is limited in time, so the result may vary. Throws std::runtime_error if it finds no
-  // placement that fits. choose() sets the predictions and summaries.
-  PartitionPlan place(const MeasuredOps& ops) const;
+  // Finds the placement of the operations that is expected to be the fastest; with a memory limit,
+  // the first one that fits. `ops` are the times of the whole step. Takes about 0.3 s, and up to
+  // about ten with a memory limit. The search is limited in time, so its result may vary. Of the
+  // plan, only what time_stages() needs is set. It is valid as long as the planner. Throws
+  // std::runtime_error if no placement fits. Meanwhile other threads may call the functions above.
+  const PartitionPlan& place(MeasuredOps ops);
 
-  // Returns the plan to run: `placed` with its predicted time, or a plan that keeps the whole step
-  // on the first rank, if that rank can hold it and the stages are not predicted to be at least 5 %
-  // faster. whole_times.ops must be what place() got, and `placed` what it returned: a plan that
-  // was sent (plan_message.h) lacks some of it. `stage_times` were measured on the ranks that will
-  // run the stages of `placed`.
-  PartitionPlan choose(PartitionPlan placed, const WholeStepTimes& whole_times,
-                       const PlacedTimes& stage_times) const;
+  // Returns the plan to run: the placement that place() found, or one that keeps the whole step on
+  // the first rank (PartitionPlan::transfers is 0). It keeps the step whole if one rank can hold it
+  // and stages are not predicted to be at least 5 % faster. `stage_times` were measured with the
+  // placement. `concurrency_ratio` is what time_concurrency() returned, or 1. The caller sets
+  // PartitionPlan::seconds. Throws std::logic_error if place() was not called.
+  PartitionPlan choose(double concurrency_ratio, const PlacedTimes& stage_times) const;
 
  private:
   struct State;
-  const std::unique_ptr<const State> state_;
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace convoy::app

@@ -13,21 +13,14 @@
 
 namespace convoy::app {
 
-// The times of the undivided step on one rank.
-struct WholeStepTimes {
-  MeasuredOps ops;
-  // The time of a whole step divided by the sum of the times of its operations. It is below 1 if
-  // some operations run at the same time (execute/lane_plan.h).
-  double concurrency_ratio = 1;
-};
-
 // Times the operations of the undivided step on this rank while the other ranks wait. Uses at most
 // `memory_limit` bytes (0: the bytes of all its tensors).
 MeasuredOps time_ops(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
                      std::int64_t memory_limit);
 
-// Times whole steps on this rank and returns WholeStepTimes::concurrency_ratio for `ops`. Returns 1
-// on CPUs, where operations run one after another. Needs memory for the whole step.
+// Times whole steps on this rank. Returns the time of a step divided by the sum of the times of its
+// operations, `ops`. It is below 1 if some operations run at the same time (execute/lane_plan.h).
+// Returns 1 on CPUs, where operations run one after another. Needs memory for the whole step.
 double time_concurrency(const CompiledSteps& whole, const StepOptions& options, const OpTimes& ops);
 
 // The times of the nodes of a stage. Nodes that communicate have the time 0 and the slowdown 1.

@@ -57,6 +57,17 @@ Evaluated evaluate(std::shared_ptr<const data::ImageSet> set) {
   return result;
 }
 
+TEST(Session, RefusesKindsOfStepsThatItWasNotMadeFor) {
+  comm::SingleRank ranks;
+  const Network network = make_network("wrn10_1", {kBatch, 3, 32, 32}, kClasses);
+  Session evaluates = whole_session(network, evaluation(false), ranks);
+  EXPECT_THROW(evaluates.start(StepKind::train), std::logic_error);
+  StepOptions whole_batches;
+  Session trains = whole_session(network, whole_batches, ranks);
+  EXPECT_THROW(trains.start(StepKind::train_part), std::logic_error);
+  EXPECT_EQ(evaluates.steps_in_flight() + trains.steps_in_flight(), 0);
+}
+
 TEST(Probabilities, AreThoseOfTheLoss) {
   const Evaluated result =
       evaluate(std::make_shared<data::RandomImages>(data::ImageShape{32, 32, 3}, kClasses, kImages, 5));

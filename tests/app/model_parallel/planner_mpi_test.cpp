@@ -41,24 +41,22 @@ class Planning : public testing::TestWithParam<Backend> {
     profile.device_bytes = device_bytes;
     const Network network = every_op();
     const CompiledSteps whole = compile_steps(network, options, groups);
-    const PartitionPlanner planner(whole, options, groups, std::move(profile));
-    WholeStepTimes times{time_ops(whole, options, groups, planner.memory_limit())};
-    const PartitionPlan plan = planner.place(times.ops);
+    PartitionPlanner planner(whole, options, groups, std::move(profile));
+    const MeasuredOps ops = time_ops(whole, options, groups, planner.memory_limit());
+    planner.place(ops);
     // Returns times of the stages that are `factor` times those of the whole step's operations.
     const auto stage_times = [&](double factor) {
-      PlacedTimes placed{times.ops.passed.node_ms, std::vector<double>(times.ops.passed.node_ms.size(), 1),
-                         std::vector<double>(stages, factor * times.ops.worked.update_ms_per_element)};
+      PlacedTimes placed{ops.passed.node_ms, std::vector<double>(ops.passed.node_ms.size(), 1),
+                         std::vector<double>(stages, factor * ops.worked.update_ms_per_element)};
       for (double& time : placed.alone) time *= factor;
       return placed;
     };
     // Finds the factor that leads to the prediction. One rank that is far slower shows it.
-    const double one_rank_ms = planner.choose(plan, times, stage_times(1)).one_rank_ms;
+    const double one_rank_ms = planner.choose(1, stage_times(1)).one_rank_ms;
     double factor = 1;
-    times.concurrency_ratio = 1e6;
     for (int round = 0; round < 5; ++round)
-      factor *= predicted * one_rank_ms / planner.choose(plan, times, stage_times(factor)).predicted_step_ms;
-    times.concurrency_ratio = 1;
-    return planner.choose(plan, times, stage_times(factor));
+      factor *= predicted * one_rank_ms / planner.choose(1e6, stage_times(factor)).predicted_step_ms;
+    return planner.choose(1, stage_times(factor));
   }
   static void expect_whole(const PartitionPlan& plan) {
     EXPECT_EQ(plan.transfers, 0);
