@@ -73,7 +73,7 @@ class Compilation {
   // Gives every parameter that has a bf16 copy the layout of the copy. So the optimizer can write
   // element i of both at the same time.
   void lay_out_as_copies() {
-    for (const TrainableParameter& parameter : compiled_.graph.parameters) {
+    for (const GraphParameter& parameter : compiled_.graph.parameters) {
       if (parameter.copy < 0) continue;
       compiled_.descs[index(parameter.tensor)].layout = compiled_.descs[index(parameter.copy)].layout;
       compiled_.descs[index(parameter.tensor)].opaque = compiled_.descs[index(parameter.copy)].opaque;
@@ -310,7 +310,7 @@ CompiledGraph assign_buffers(StepGraph graph, std::vector<TensorDesc> descs,
 
 std::map<std::string, kernels::TensorDesc> parameter_layouts(const CompiledGraph& compiled) {
   std::map<std::string, kernels::TensorDesc> layouts;
-  for (const TrainableParameter& parameter : compiled.graph.parameters)
+  for (const GraphParameter& parameter : compiled.graph.parameters)
     layouts[parameter.spec.name] = compiled.descs[static_cast<std::size_t>(parameter.tensor)];
   return layouts;
 }

@@ -25,7 +25,7 @@ class EarlyUpdates {
 
   CompiledGraph run(int reuse_delay) {
     updates_after_.resize(step_.graph.nodes.size());
-    for (const TrainableParameter& parameter : step_.graph.parameters)
+    for (const GraphParameter& parameter : step_.graph.parameters)
       if (const int last = last_use(parameter); is_large(parameter) && can_update_after(parameter, last))
         updates_after_[static_cast<std::size_t>(last)].push_back(&parameter);
     std::vector<Node> nodes = std::exchange(step_.graph.nodes, {});
@@ -33,19 +33,19 @@ class EarlyUpdates {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const std::string layer = nodes[i].layer;
       append(std::move(nodes[i]), std::move(kernels[i]));
-      for (const TrainableParameter* parameter : updates_after_[i]) append_update(*parameter, layer);
+      for (const GraphParameter* parameter : updates_after_[i]) append_update(*parameter, layer);
     }
     return assign_buffers(std::move(step_.graph), std::move(step_.descs), std::move(step_.kernels),
                           reuse_delay);
   }
 
  private:
-  bool is_large(const TrainableParameter& parameter) const {
+  bool is_large(const GraphParameter& parameter) const {
     return static_cast<std::int64_t>(step_.descs[index(parameter.tensor)].bytes()) >=
            options_.early_update_bytes;
   }
 
-  int last_use(const TrainableParameter& parameter) const {
+  int last_use(const GraphParameter& parameter) const {
     int last = -1;
     for (int i = 0; i < std::ssize(step_.graph.nodes); ++i)
       for (const TensorId tensor : {parameter.tensor, parameter.copy, parameter.gradient})
@@ -53,7 +53,7 @@ class EarlyUpdates {
     return last;
   }
 
-  bool can_update_after(const TrainableParameter& parameter, int last) const {
+  bool can_update_after(const GraphParameter& parameter, int last) const {
     if (parameter.gradient < 0 || last < 0) return false;
     return std::ranges::none_of(step_.graph.nodes, [&](const Node& node) {
       const auto* sum = std::get_if<Conv2dBackwardWeights>(&node.op);
@@ -66,7 +66,7 @@ class EarlyUpdates {
     step_.kernels.push_back(std::move(kernel));
   }
 
-  void append_update(const TrainableParameter& parameter, const std::string& layer) {
+  void append_update(const GraphParameter& parameter, const std::string& layer) {
     step_.graph.tensors[index(parameter.gradient)].role = TensorRole::activation;
     OptimizerUpdate op{options_.optimizer};
     op.problem.segments = {segment_of(parameter, step_.descs[index(parameter.tensor)], 0)};
@@ -80,7 +80,7 @@ class EarlyUpdates {
                                                parameter.copy >= 0));
   }
 
-  TensorId new_state(const TrainableParameter& parameter, std::string name) {
+  TensorId new_state(const GraphParameter& parameter, std::string name) {
     Tensor tensor = step_.graph.tensors[index(parameter.tensor)];
     tensor.name = std::move(name);
     tensor.role = TensorRole::optimizer_state;
@@ -93,7 +93,7 @@ class EarlyUpdates {
   CompiledGraph step_;
   const StepOptions& options_;
   // For each node: the parameters that are updated after it.
-  std::vector<std::vector<const TrainableParameter*>> updates_after_;
+  std::vector<std::vector<const GraphParameter*>> updates_after_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {
 
 }  // namespace
 
-kernels::ParameterSegment segment_of(const TrainableParameter& parameter, const kernels::TensorDesc& desc,
+kernels::ParameterSegment segment_of(const GraphParameter& parameter, const kernels::TensorDesc& desc,
                                      std::int64_t offset) {
   const auto count = static_cast<std::int64_t>(desc.bytes() / sizeof(float));
   const ParameterSpec& spec = parameter.spec;
@@ -25,7 +25,7 @@ FlatLayout::FlatLayout(const CompiledGraph& compiled) : parameter(compiled.graph
   std::vector<char> early(compiled.descs.size(), 0);
   for (const Node& node : compiled.graph.nodes)
     if (node.is<OptimizerUpdate>()) early[static_cast<std::size_t>(node.inputs[0])] = 1;
-  const auto one = [&](int index) -> const TrainableParameter& {
+  const auto one = [&](int index) -> const GraphParameter& {
     return compiled.graph.parameters[static_cast<std::size_t>(index)];
   };
   const auto is_early = [&](int index) { return early[static_cast<std::size_t>(one(index).tensor)] != 0; };

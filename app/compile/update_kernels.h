@@ -47,7 +47,7 @@ UpdateKernels make_update_kernels(const StepOptions& options, const FlatLayout& 
 kernels::Kernel make_update_kernel(const kernels::OptimizerProblem& problem, kernels::Backend backend,
                                    std::int64_t elements, bool copied);
 // Describes for the optimizer the range of the parameter in a buffer. It begins at `offset`.
-kernels::ParameterSegment segment_of(const TrainableParameter& parameter, const kernels::TensorDesc& desc,
+kernels::ParameterSegment segment_of(const GraphParameter& parameter, const kernels::TensorDesc& desc,
                                      std::int64_t offset);
 
 }  // namespace convoy::app

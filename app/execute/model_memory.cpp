@@ -152,7 +152,7 @@ void ModelMemory::list_tensors(const CompiledGraph& compiled, int optimizer_stat
     const auto index = static_cast<std::size_t>(number);
     const std::size_t i = segment_of[index];
     const std::int64_t offset = flat_.segments[i].offset;
-    const TrainableParameter& parameter = graph.parameters[index];
+    const GraphParameter& parameter = graph.parameters[index];
     const auto& desc = compiled.descs[static_cast<std::size_t>(parameter.tensor)];
     parameters_[index] = {parameter.spec.name, desc, flat_parameters() + offset};
     by_name_[parameter.spec.name] = parameters_[index].address;

@@ -183,6 +183,9 @@ StepResult Session::finish_step() {
 
 int Session::steps_in_flight() const { return executor_->in_flight(); }
 int Session::steps_ahead() const { return executor_->steps_ahead(); }
-void Session::retire(int member) { executor_->retire(member); }
+void Session::retire(int member) {
+  if (member < 0 || member >= memory_->members()) throw std::out_of_range("a session has no such member");
+  executor_->retire(member);
+}
 
 }  // namespace convoy::app

@@ -1,5 +1,7 @@
 // A session runs the training and evaluation steps of a network on one rank:
 //
+//   Session session(compile_steps(network, options, groups), options, groups);
+//   session.connect_stages();
 //   StepInput& input = session.input();
 //   for (std::uint64_t step = 0; step < 100; ++step) {
 //     input.load(source.next());
@@ -35,7 +37,8 @@ enum class StepKind : std::uint8_t {
   // Computes gradients, sums them over the ranks and updates the parameters.
   train,
   // Computes the gradients of a part of a batch, and adds them to the sum of the parts before. The
-  // last part is a step of kind `train`. Every part is a step with results of its own.
+  // last part is a step of kind `train`. Every part is a step with results of its own. The control
+  // values of the input say which part it is (StepInput::control()).
   train_part,
   // Computes the metrics of a batch, without label smoothing.
   evaluate
@@ -46,36 +49,40 @@ class Session {
   // Reserves all memory and sets the initial values. `steps` must have been compiled with
   // `options`; if groups.stages is set, `steps` are this rank's stage (stage_of_steps()).
   // groups.world and groups.replicas must be set. The collectives of the groups and options.gate
-  // must outlive the session. Collective over the ranks of `groups`. Throws std::runtime_error (as
-  // kernels::OutOfMemory) if memory does not suffice. Throws std::invalid_argument if a step that
-  // trains or has stages keeps probabilities, a step with stages takes its batch in parts, or there
-  // are several members and several ranks.
+  // must outlive the session. Collective over the ranks of `groups`. Throws std::invalid_argument
+  // if a step that trains or has stages keeps probabilities, a step with stages takes its batch in
+  // parts, or there are several members and several ranks. Throws std::runtime_error (as
+  // kernels::OutOfMemory) if this rank's memory does not suffice. Other ranks may have enough, so
+  // let the ranks agree (run_on_all_ranks.h) before the next collective call.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
-  // Waits for the steps in flight. The ranks destroy their sessions in the same order.
+  // Waits for the steps in flight. It may wait for other ranks that use memory of this session, so
+  // all ranks destroy their sessions in the same order.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   // Connects the stages of a partitioned step; without stages it does nothing. Call it before the
-  // first step, as soon as it is known that all stages have made their sessions: a stage whose
-  // constructor throws cannot take part. Collective over the stages.
+  // first step, when all stages have made their sessions. Collective over the stages.
   void connect_stages();
 
+  // The input of the next step. It may change while at most steps_ahead() steps are in flight.
   StepInput& input() { return *input_; }
-  // Starts a step with the values that input() has now. A host computes the step before it returns;
-  // a GPU computes it asynchronously, and the first step of a kind takes longer to start. `train`
-  // needs StepOptions::training, and `train_part` also StepOptions::accumulate; otherwise, and if
-  // steps_ahead() + 1 steps are in flight, it throws std::logic_error. Throws std::runtime_error if
-  // the step fails. StepMetrics::stop_requests counts the ranks whose `stop_requested` is true.
+  // Starts a step with the values that input() has now. On a host, start() computes the step. On a
+  // GPU the step goes on after start() returns; with options.gate, start() first waits until this
+  // session may use the GPU. `train` needs StepOptions::training, and `train_part` also
+  // StepOptions::accumulate; otherwise, and if steps_ahead() + 1 steps are in flight, start()
+  // throws std::logic_error. Throws std::runtime_error if the step fails; after that, only destroy
+  // the session. StepMetrics::stop_requests counts the ranks whose `stop_requested` is true.
   void start(StepKind kind, bool stop_requested = false);
-  // Waits for the oldest step in flight and returns its results. Throws std::runtime_error if the
-  // step failed, and std::logic_error if no step is in flight.
+  // Waits for the oldest step in flight and returns its results, which refer to memory of the
+  // session (step_result.h says for how long). Throws std::logic_error if no step is in flight, and
+  // std::runtime_error if the step failed; after that, only destroy the session.
   StepResult finish_step();
   int steps_in_flight() const;  // steps that were started and not finished
   // Returns how many steps to keep in flight so that a GPU never waits for the host. It is 0 on a
   // host, where start() itself computes the step.
   int steps_ahead() const;
   // Allows later steps to leave out this member. From then on its metrics, parameters and other
-  // tensors have no meaning.
+  // tensors have no meaning. Throws std::out_of_range if there is no such member.
   void retire(int member);
 
   const CompiledSteps& steps() const { return steps_; }

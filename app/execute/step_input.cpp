@@ -22,6 +22,8 @@ StepInput::StepInput(Executor& executor, const ModelMemory& memory, const StepOp
 
 void StepInput::load(data::BatchLease batch, std::int64_t first_image, std::span<const int> members) {
   if (!images_at_) throw std::logic_error("a session without images must read those of another one");
+  if (executor_.in_flight() > executor_.steps_ahead())
+    throw std::logic_error("a batch is loaded before the oldest step is finished");
   executor_.load(std::move(batch), members.empty() ? all_members_ : members,
                  *images_at_ + first_image * image_bytes_);
 }

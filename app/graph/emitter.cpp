@@ -7,8 +7,8 @@
 
 namespace convoy::app {
 
-const TrainableParameter& Emitter::find(std::string_view key) const {
-  for (const TrainableParameter& parameter : parameters_)
+const GraphParameter& Emitter::find(std::string_view key) const {
+  for (const GraphParameter& parameter : parameters_)
     if (parameter.spec.key == key) return parameter;
   throw std::logic_error(fmt::format("layer {} has no parameter {}", layer_, key));
 }
@@ -22,7 +22,7 @@ bool Emitter::frozen(std::initializer_list<std::string_view> keys) const {
 }
 
 TensorId Emitter::parameter_gradient(std::string_view key) {
-  const TrainableParameter& found = find(key);
+  const GraphParameter& found = find(key);
   if (found.gradient >= 0) return found.gradient;
   const TensorId unread = new_full_precision(fmt::format("{}.gradient", key), found.spec.shape);
   graph_.tensors[unread].same_layout_as = found.tensor;

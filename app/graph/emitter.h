@@ -92,14 +92,14 @@ class Emitter {
 
  private:
   friend class GraphBuilder;
-  const TrainableParameter& find(std::string_view key) const;
+  const GraphParameter& find(std::string_view key) const;
 
   StepGraph& graph_;
   GraphOptions options_;
   Phase phase_ = Phase::forward;
   std::string layer_;
   // The layer's elements of StepGraph::parameters and StepGraph::states.
-  std::span<const TrainableParameter> parameters_;
+  std::span<const GraphParameter> parameters_;
   std::span<const StateTensor> states_;
   std::vector<TensorId> inputs_;
   TensorId output_ = -1;

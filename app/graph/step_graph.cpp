@@ -64,8 +64,8 @@ std::string_view Node::name() const {
 
 bool StepGraph::updates(const Node& node, TensorId input) const {
   const TensorRole role = tensors[static_cast<std::size_t>(input)].role;
-  return role == TensorRole::state || role == TensorRole::optimizer_state ||
-         (role == TensorRole::parameter && node.is<OptimizerUpdate>());
+  if (node.is<OptimizerUpdate>()) return role == TensorRole::parameter || role == TensorRole::optimizer_state;
+  return node.is<AllReduce>() || (role == TensorRole::state && !node.is<BatchNormInference>());
 }
 
 std::vector<int> StepGraph::parameters_by_gradient() const {

@@ -1,13 +1,14 @@
 // The training or evaluation step as a static graph: its tensors, and its operations in an order in
 // which they can run. What an operation waits for follows from this order and its operands. N is
-// the number of samples in this rank's batch.
+// the number of rows that a rank computes at once, of which the last may hold no sample.
 //
-// build_step_graph() (graph_builder.h) makes forward and backward. Later passes add transfers
-// between stages (model_parallel/stage_graph.h), updates of large parameters
-// (compile/early_updates.h), slices of the batch (compile/batch_slices.h), repeated operations and
-// copies to the host (compile/repeated_runs.h). compile_graph() (app/compile) chooses kernels,
-// layouts and offsets. A session (app/execute) adds addresses, lanes, the sums of gradients and
-// metrics over the ranks, and the update of the other parameters.
+// build_step_graph() (graph_builder.h) makes forward and backward, and app/graph/passes fuse nodes
+// and choose types. compile_graph() (app/compile) chooses kernels, layouts and offsets, and adds
+// nodes that change layouts. Passes on compiled graphs may then add updates of large parameters
+// (compile/early_updates.h), transfers between stages (model_parallel/stage_graph.h), slices of the
+// batch (compile/batch_slices.h), repeated operations and copies to the host
+// (compile/repeated_runs.h). A session (app/execute) adds addresses, lanes, the sums of gradients
+// and metrics over the ranks, and the update of the other parameters.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,8 @@ enum class TensorRole : std::uint8_t {
   // The gradient of a parameter, which the session sums over the ranks. If a node updates the
   // parameter (OptimizerUpdate), its gradient is an activation.
   gradient,
-  // An optimizer state or the moving average of a parameter, which live as long as the run.
+  // An optimizer state or the moving average of a parameter that a node updates. They live as long
+  // as the run.
   optimizer_state,
   // Running statistics, which live as long as the run and are not trained.
   state,
@@ -53,7 +55,8 @@ enum class TensorRole : std::uint8_t {
 struct Tensor {
   // A parameter, its bf16 copy and a state have the name in their ParameterSpec. A gradient has the
   // name of its parameter with ".gradient", an optimizer state with ".optimizer0" or ".optimizer1",
-  // an average with ".ema". A session finds their memory by the name. Other names are for messages.
+  // an average with ".ema". A session finds their memory by role and name. Other names are for
+  // messages.
   std::string name;
   TensorRole role = TensorRole::activation;
   // For the mask of a ReLU, CompiledGraph::descs has the real type and shape.
@@ -61,7 +64,8 @@ struct Tensor {
   kernels::Shape shape;
   // The tensor whose layout this one takes if its kernels allow that; -1 if none. A gradient names
   // its activation or parameter, or the bf16 copy of the parameter. An optimizer state names its
-  // parameter. Slices of an activation and second copies of it name the activation.
+  // parameter. A slice of an activation names the activation, as does a tensor that gets its
+  // content again (compile/repeated_runs.h).
   TensorId same_layout_as = -1;
   // The tensor of the whole batch of which this one is a slice (app/compile/batch_slices.h); -1 if
   // it is no slice.
@@ -75,9 +79,11 @@ struct Node {
   std::string layer;  // for example "layer1.0.conv1"
   NodeOp op;
   Phase phase = Phase::forward;
-  // The operands in the order that the header of the node's kernel states. An input that the node
-  // also changes (updates()) is no output, but that of an all-reduce is both. Only one node writes
-  // each activation, or all slices of that node, or the two ends of a receive.
+  // The operands in the order that the header of the node's kernel states. Inputs that the node
+  // changes in place (updates()) are no outputs, except that of an all-reduce. The second and later
+  // slices of a node also have each whole tensor that they write as a last input. An activation is
+  // the output of one node, except that these may share it: the slices of a node, the two nodes of
+  // a receive, and a node and the all-reduce of its output.
   std::vector<TensorId> inputs, outputs;
   double flops = 0;  // of the node's batch or slice; a multiply-add counts as two
   // Whether the node belongs to backward and repeats a node of forward (app/graph/recomputed.h).
@@ -95,7 +101,7 @@ struct Node {
   std::string_view name() const;
 };
 
-struct TrainableParameter {
+struct GraphParameter {
   // The gradient is -1 unless the step trains the parameter (ParameterSpec::trained()).
   TensorId tensor = -1, gradient = -1;
   ParameterSpec spec;
@@ -113,7 +119,7 @@ struct StepGraph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
   // The parameters in the order of the network's layers.
-  std::vector<TrainableParameter> parameters;
+  std::vector<GraphParameter> parameters;
   std::vector<StateTensor> states;
   // -1 if the step, or this stage of it, does not use the tensor.
   TensorId images = -1, labels = -1, transforms = -1, metrics = -1;
@@ -125,8 +131,8 @@ struct StepGraph {
   // a partitioned step, so each stage needs its own.
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
-  // Returns whether the node changes this input in place: running statistics, and all inputs of an
-  // OptimizerUpdate but the gradient.
+  // Returns whether the node changes this input in place: running statistics that a batch norm
+  // updates, all inputs of an OptimizerUpdate but the gradient, and what an all-reduce sums.
   bool updates(const Node& node, TensorId input) const;
   // Returns indices into `parameters`: first the parameters with a gradient, in the order in which
   // backward finishes the gradients, then the others.

@@ -55,7 +55,7 @@ void summarise_stages(const CompiledGraph& whole, const StagePrograms& programs,
   for (int stage = 0; stage < std::ssize(plan.stages); ++stage) {
     StageSummary& summary = plan.stages[at(stage)];
     const CompiledGraph steps = stage_of_step(whole, programs, stage);
-    for (const TrainableParameter& parameter : steps.graph.parameters)
+    for (const GraphParameter& parameter : steps.graph.parameters)
       summary.parameters += parameter.spec.parameter_count();
     summary.operations = static_cast<int>(std::count(stage_of.begin(), stage_of.end(), stage));
     summary.layers = first_and_last_layer(whole.graph, stage_of, stage);

@@ -1,14 +1,13 @@
-// Decides from measured times how a training step is divided among the ranks of a replica, or that
-// one rank runs all of it. Rank 0 of a job uses a planner as follows; plan_partition() (plan.h)
-// does all of this, with the communication between the ranks:
+// Decides from measured times whether the ranks of a replica (plan.h) divide a training step among
+// them, and how. plan_partition() (plan.h) uses a planner on rank 0 of a job, as follows. The
+// planner itself neither measures nor communicates.
 //
 //   PartitionPlanner planner(whole, options, groups, profile);
-//   const PartitionPlan& placed = planner.place(time_ops(...));  // on rank 0
-//   const double ratio = time_concurrency(...);              // on rank 0, may run beside place()
-//   const PlacedTimes times = time_stages(..., placed, ...);  // on all ranks
-//   const PartitionPlan plan = planner.choose(ratio, times);
-//
-// The planner neither measures nor communicates.
+//   MeasuredOps ops = time_ops(whole, options, groups, planner.memory_limit());
+//   const PartitionPlan& placed = planner.place(ops);
+//   double ratio = planner.fits_one_rank() ? time_concurrency(whole, options, ops.passed) : 1;
+//   // Send `placed` to all ranks (plan_message.h). All of them call time_stages().
+//   const PartitionPlan plan = planner.choose(ratio, times_of_stages);
 #pragma once
 
 #include <cstdint>
@@ -23,9 +22,10 @@ namespace convoy::app {
 class PartitionPlanner {
  public:
   // `whole` is the undivided step: compile_steps() made it with these options and groups, and it
-  // trains. `groups` has stages. `profile` is what measure_machine() returned on rank 0. All
-  // arguments except the profile must outlive the planner. Throws std::runtime_error if it can
-  // prove that no placement fits into memory; the message names the limit and what needs more.
+  // trains. groups.stages and groups.replicas are set. `profile` is what measure_machine() returned
+  // on rank 0. All arguments except the profile must outlive the planner. Throws std::runtime_error
+  // if it can prove that no placement fits into memory; the message names the limit and what needs
+  // more.
   PartitionPlanner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
                    MachineProfile profile);
   ~PartitionPlanner();
@@ -37,18 +37,20 @@ class PartitionPlanner {
   // Returns whether one rank can hold the whole step within the memory limit.
   bool fits_one_rank() const;
 
-  // Finds the placement of the operations that is expected to be the fastest; with a memory limit,
-  // the first one that fits. `ops` are the times of the whole step. Takes about 0.3 s, and up to
-  // about ten with a memory limit. The search is limited in time, so its result may vary. Of the
-  // plan, only what time_stages() needs is set. It is valid as long as the planner. Throws
-  // std::runtime_error if no placement fits. Meanwhile other threads may call the functions above.
+  // Searches for the fastest placement of the operations, with their times `ops` in the whole step.
+  // A search takes about 0.3 s. It is limited in time, so its result may vary. If memory_limit() is
+  // not 0, it is repeated with other limits until the arenas fit, which may take some ten seconds.
+  // Throws std::runtime_error if no placement that fits is found. Of the plan, only the placement,
+  // and arena_bytes and busy_ms of each stage, are set. The reference is valid until the next
+  // place() or the planner's end. Other threads may call the functions above at the same time.
   const PartitionPlan& place(MeasuredOps ops);
 
   // Returns the plan to run: the placement that place() found, or one that keeps the whole step on
   // the first rank (PartitionPlan::transfers is 0). It keeps the step whole if one rank can hold it
   // and stages are not predicted to be at least 5 % faster. `stage_times` were measured with the
-  // placement. `concurrency_ratio` is what time_concurrency() returned, or 1. The caller sets
-  // PartitionPlan::seconds. Throws std::logic_error if place() was not called.
+  // placement. `concurrency_ratio` is what time_concurrency() returned, or 1 if one rank cannot
+  // hold the step. The caller sets PartitionPlan::seconds. Throws std::logic_error if place() was
+  // not called.
   PartitionPlan choose(double concurrency_ratio, const PlacedTimes& stage_times) const;
 
  private:

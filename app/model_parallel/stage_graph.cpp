@@ -47,7 +47,7 @@ void keep_touched(StepGraph& graph) {
   for (const Node& node : graph.nodes)
     for (const auto* operands : {&node.inputs, &node.outputs})
       for (const TensorId id : *operands) touched[at(id)] = true;
-  std::erase_if(graph.parameters, [&](const TrainableParameter& parameter) {
+  std::erase_if(graph.parameters, [&](const GraphParameter& parameter) {
     return std::ranges::none_of(std::array{parameter.tensor, parameter.gradient, parameter.copy},
                                 [&](TensorId id) { return id >= 0 && touched[at(id)]; });
   });

@@ -209,7 +209,7 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
   std::vector<std::size_t> ready;
   std::int64_t offset = 0;
   for (const int index : graph.parameters_by_gradient()) {
-    const TrainableParameter& parameter = graph.parameters[static_cast<std::size_t>(index)];
+    const GraphParameter& parameter = graph.parameters[static_cast<std::size_t>(index)];
     segments.push_back({offset, parameter.spec.shape.elements()});
     offset += parameter.spec.shape.elements();
     const auto node = std::ranges::find_if(graph.nodes, [&](const Node& n) {

@@ -52,7 +52,7 @@ std::vector<double> typical(const std::vector<OpSamples>& of_nodes, std::vector<
 
 std::int64_t parameter_elements(const CompiledGraph& step) {
   std::int64_t sum = 0;
-  for (const TrainableParameter& parameter : step.graph.parameters) sum += parameter.spec.shape.elements();
+  for (const GraphParameter& parameter : step.graph.parameters) sum += parameter.spec.shape.elements();
   return sum;
 }
 

@@ -29,7 +29,7 @@ void store_in_bf16(StepGraph& graph) {
         tensor.dtype == DType::f32 && !tensor.full_precision)
       tensor.dtype = DType::bf16;
   std::map<TensorId, TensorId> copies;
-  for (TrainableParameter& parameter : graph.parameters) {
+  for (GraphParameter& parameter : graph.parameters) {
     const Tensor weight = graph.tensors[parameter.tensor];
     if (!is_weight(weight)) continue;
     parameter.copy = static_cast<TensorId>(graph.tensors.size());

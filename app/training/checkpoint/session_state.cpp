@@ -46,7 +46,7 @@ SessionState::SessionState(Session& session, int member)
 SessionState::SessionState(Session& session, const StepGraph& whole,
                            const kernels::OptimizerProblem& optimizer, const comm::Communicator& stages)
     : session_(session), stages_(&stages), host_(comm::make_mpi_collectives(stages)) {
-  for (const TrainableParameter& parameter : whole.parameters)
+  for (const GraphParameter& parameter : whole.parameters)
     parameters_.push_back({{parameter.spec.name, parameter.spec.shape}});
   for (const auto& [tensor, spec] : whole.states) statistics_.push_back({{spec.name, spec.shape}});
   for (const int index : whole.parameters_by_gradient()) {

@@ -79,7 +79,7 @@ std::int64_t RunReport::parameter_count(const Session& session) const {
   if (plan_.partition)
     for (const StageSummary& part : plan_.partition->stages) parameters += part.parameters;
   else
-    for (const TrainableParameter& parameter : session.steps().main().graph.parameters)
+    for (const GraphParameter& parameter : session.steps().main().graph.parameters)
       parameters += parameter.spec.parameter_count();
   return parameters;
 }

@@ -174,7 +174,7 @@ TEST(CompiledGraph, AnInputThatIsReadTwiceIsNotOverwritten) {
 
 TEST(CompiledGraph, GradientsHaveTheLayoutOfTheirParameters) {
   const CompiledGraph compiled = compile_on_cpu(every_op());
-  for (const TrainableParameter& parameter : compiled.graph.parameters) {
+  for (const GraphParameter& parameter : compiled.graph.parameters) {
     const auto& weights = compiled.descs[static_cast<std::size_t>(parameter.tensor)];
     const auto& gradient = compiled.descs[static_cast<std::size_t>(parameter.gradient)];
     EXPECT_EQ(weights.layout, gradient.layout) << parameter.spec.name;

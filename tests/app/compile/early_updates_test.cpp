@@ -58,7 +58,7 @@ TEST_F(EarlyUpdates, ComeAfterEveryOtherUseOfTheParameterAndItsGradient) {
   for (const std::int64_t least : {std::int64_t{0}, std::int64_t{1000}}) {
     const CompiledSteps compiled = steps(least);
     const StepGraph& graph = compiled.train->graph;
-    for (const TrainableParameter& parameter : graph.parameters) {
+    for (const GraphParameter& parameter : graph.parameters) {
       const auto bytes = static_cast<std::int64_t>(compiled.train->descs[at(parameter.tensor)].bytes());
       const auto is_its_update = [&](const Node& node) {
         return node.is<OptimizerUpdate>() && node.inputs[0] == parameter.tensor;

@@ -33,7 +33,7 @@ std::set<std::string> layers_of_backward(const StepGraph& graph) {
 
 std::map<std::string, std::vector<float>> gradients_of(const GraphRunner& runner) {
   std::map<std::string, std::vector<float>> all;
-  for (const TrainableParameter& parameter : runner.graph().parameters)
+  for (const GraphParameter& parameter : runner.graph().parameters)
     if (parameter.gradient >= 0) all[parameter.spec.name] = runner.read(parameter.gradient);
   return all;
 }
@@ -88,7 +88,7 @@ TEST(FrozenParameters, LeaveTheOtherGradientsAsTheyAre) {
   }
 }
 
-double slope_along(GraphRunner& runner, const TrainableParameter& parameter, std::size_t element) {
+double slope_along(GraphRunner& runner, const GraphParameter& parameter, std::size_t element) {
   constexpr float kStep = 2e-3f;
   const std::vector<float> centre = runner.read(parameter.tensor);
   std::vector<float> moved = centre;
@@ -112,7 +112,7 @@ TEST(FrozenBatchNorms, AreAffineMaps) {
     runner.run();
     EXPECT_EQ(runner.states(), states);
     const auto gradients = gradients_of(runner);
-    for (const TrainableParameter& parameter : runner.graph().parameters) {
+    for (const GraphParameter& parameter : runner.graph().parameters) {
       if (parameter.gradient < 0) continue;
       const auto& gradient = gradients.at(parameter.spec.name);
       const std::size_t element = gradient.size() / 2;

@@ -22,7 +22,7 @@ std::vector<float> direction(const ParameterSpec& spec) {
   return values;
 }
 
-double loss_at(GraphRunner& runner, const TrainableParameter& parameter, const std::vector<float>& centre,
+double loss_at(GraphRunner& runner, const GraphParameter& parameter, const std::vector<float>& centre,
                const std::vector<float>& along, double step) {
   std::vector<float> moved = centre;
   for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(step * along[i]);
@@ -40,7 +40,7 @@ void expect_central_differences(const Network& network, std::int32_t valid, floa
   for (std::int32_t i = valid; i < network.shape(0)[0]; ++i) runner.labels()[i] = -1;
   ASSERT_TRUE(std::isfinite(runner.run()));
   const auto gradients = runner.gradients();
-  for (const TrainableParameter& parameter : runner.graph().parameters) {
+  for (const GraphParameter& parameter : runner.graph().parameters) {
     const auto& gradient = gradients.at(parameter.spec.name);
     const std::vector<float> along = direction(parameter.spec), centre = runner.read(parameter.tensor);
     double slope = 0, length = 0;

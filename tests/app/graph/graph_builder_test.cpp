@@ -51,7 +51,7 @@ TEST(Graphs, NodesComeAfterWhatTheyRead) {
   for_each_network([](const Network& network) {
     const StepGraph graph = build(network);
     std::set<TensorId> defined{graph.images, graph.labels};
-    for (const TrainableParameter& parameter : graph.parameters) defined.insert(parameter.tensor);
+    for (const GraphParameter& parameter : graph.parameters) defined.insert(parameter.tensor);
     for (const auto& [tensor, spec] : graph.states) defined.insert(tensor);
     for (const Node& node : graph.nodes) {
       for (const TensorId input : node.inputs)
@@ -86,7 +86,7 @@ TEST(Graphs, EveryTensorHasOneWriterAndEveryResultAReader) {
 TEST(Graphs, GradientsHaveTheShapeOfTheirPartners) {
   for_each_network([](const Network& network) {
     const StepGraph graph = build(network);
-    for (const TrainableParameter& parameter : graph.parameters) {
+    for (const GraphParameter& parameter : graph.parameters) {
       EXPECT_EQ(tensor_of(graph, parameter.gradient).same_layout_as, parameter.tensor) << parameter.spec.name;
       EXPECT_EQ(tensor_of(graph, parameter.gradient).role, TensorRole::gradient) << parameter.spec.name;
     }

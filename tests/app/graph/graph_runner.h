@@ -36,8 +36,7 @@ class GraphRunner {
     control_.seed = 11, control_.step = 5;
     allocate(placement);
     for (std::size_t node = 0; node < compiled_.kernels.size(); ++node) bind(node);
-    for (const TrainableParameter& parameter : graph().parameters)
-      initialise(parameter.tensor, parameter.spec);
+    for (const GraphParameter& parameter : graph().parameters) initialise(parameter.tensor, parameter.spec);
     for (const auto& [tensor, spec] : graph().states) initialise(tensor, spec);
     fill_batch(batch);
   }
@@ -74,7 +73,7 @@ class GraphRunner {
   }
   std::map<std::string, std::vector<float>> gradients() const {
     std::map<std::string, std::vector<float>> all;
-    for (const TrainableParameter& parameter : graph().parameters)
+    for (const GraphParameter& parameter : graph().parameters)
       if (parameter.gradient >= 0) all[parameter.spec.name] = read(parameter.gradient);
     return all;
   }

@@ -63,7 +63,7 @@ TEST(PartitionedGraph, TasksHoldWholeParametersAndTheirCopies) {
     const CompiledGraph step = step_of(network, Precision::bf16);
     const Totals plain = totals_of(step_of(network, Precision::fp32)), copied = totals_of(step);
     std::int64_t elements = 0, of_copies = 0;
-    for (const TrainableParameter& parameter : step.graph.parameters) {
+    for (const GraphParameter& parameter : step.graph.parameters) {
       elements += parameter.spec.shape.elements();
       if (parameter.copy >= 0) of_copies += parameter.spec.shape.elements();
     }
@@ -90,7 +90,7 @@ TEST(PartitionedGraph, EachParameterAndTheBatchHaveExactlyOneStage) {
     for (int index = 0; index < stages; ++index) {
       const CompiledGraph own = stage_of_step(step, programs, index);
       bool copied = false;
-      for (const TrainableParameter& parameter : own.graph.parameters) {
+      for (const GraphParameter& parameter : own.graph.parameters) {
         held.insert(parameter.spec.name);
         copied = copied || parameter.copy >= 0;
       }
@@ -100,7 +100,7 @@ TEST(PartitionedGraph, EachParameterAndTheBatchHaveExactlyOneStage) {
       images += own.graph.images >= 0, labels += own.graph.labels >= 0, metrics += own.graph.metrics >= 0;
     }
     std::multiset<std::string> all;
-    for (const TrainableParameter& parameter : step.graph.parameters) all.insert(parameter.spec.name);
+    for (const GraphParameter& parameter : step.graph.parameters) all.insert(parameter.spec.name);
     EXPECT_EQ(held, all);
     EXPECT_EQ(images, 1);
     EXPECT_EQ(labels, 1);

@@ -265,7 +265,7 @@ TEST(StagePrograms, EveryLastingTensorIsOnOneStage) {
   int images = 0, labels = 0;
   for (int stage = 0; stage < 3; ++stage) {
     const CompiledSteps steps = stage_of_steps(whole, placement, stage, {});
-    for (const TrainableParameter& parameter : steps.train->graph.parameters) ++holders[parameter.spec.name];
+    for (const GraphParameter& parameter : steps.train->graph.parameters) ++holders[parameter.spec.name];
     for (const auto& [tensor, spec] : steps.train->graph.states) ++holders[spec.name];
     images += steps.train->graph.images >= 0, labels += steps.train->graph.labels >= 0;
   }

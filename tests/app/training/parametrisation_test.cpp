@@ -102,7 +102,7 @@ Values activations_of(GraphRunner& runner, Session& session) {
   SessionState(session).capture(state);
   std::map<std::string, const SavedTensor*> saved;
   for (const SavedTensor& tensor : state.parameters) saved[tensor.name] = &tensor;
-  for (const TrainableParameter& parameter : runner.graph().parameters)
+  for (const GraphParameter& parameter : runner.graph().parameters)
     runner.write(parameter.tensor, saved.at(parameter.spec.name)->values);
   runner.run();
   Values all;

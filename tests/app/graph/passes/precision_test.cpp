@@ -45,7 +45,7 @@ TEST(Precision, OnlyMatrixProductsReadTheBf16Copies) {
       }
     }
   EXPECT_GT(readers, 0);
-  for (const TrainableParameter& parameter : graph.parameters) {
+  for (const GraphParameter& parameter : graph.parameters) {
     EXPECT_EQ(at(graph, parameter.gradient).dtype, DType::f32);
     EXPECT_EQ(parameter.copy >= 0, parameter.spec.shape.rank() > 1) << parameter.spec.name;
     if (parameter.copy >= 0) {

@@ -93,7 +93,7 @@ TEST_F(ImportedNorm, OfConstantsUsesTheStatisticsOfTheBatch) {
   EXPECT_TRUE(has(BatchNormForward{}) && has(BatchNormBackward{}));
   EXPECT_FALSE(has(BatchNormInference{}));
   const StepGraph graph = build_step_graph(network, {});
-  for (const TrainableParameter& parameter : graph.parameters)
+  for (const GraphParameter& parameter : graph.parameters)
     EXPECT_EQ(parameter.gradient >= 0, !parameter.spec.constant) << parameter.spec.name;
   for (const char* key : {"weight", "bias"}) network.parameter(2, key).rate = 0;
   EXPECT_TRUE(has(BatchNormInference{}));
