@@ -22,19 +22,24 @@ class Convoy(CMakePackage, CudaPackage):
     depends_on("onednn")
     depends_on("cli11")
     depends_on("tomlplusplus")
-    depends_on("fmt")
-    depends_on("spdlog+fmt_external")
+    depends_on("fmt@9:10")  # the versions of Debian 12 and 13
+    depends_on("spdlog")
     depends_on("nlohmann-json")
     depends_on("jpeg")
     depends_on("libpng")
+    depends_on("zlib-api")
     depends_on("libarchive")
     depends_on("metis")
     depends_on("openssl")
     depends_on("onnx")
-    depends_on("protobuf")
+    depends_on("protobuf@:3.21")  # later ones need Abseil, which CMake's FindProtobuf does not link
     depends_on("googletest", type="test")
     depends_on("cuda@12.4:", when="+cuda")
     depends_on("nccl", when="+cuda")
+    # NCCL is built for the GPUs that cuda_arch names. Convoy is always built for all that it
+    # supports.
+    for arch in CudaPackage.cuda_arch_values:
+        depends_on(f"nccl cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
 
     generator("ninja")
 
