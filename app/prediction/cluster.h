@@ -58,10 +58,11 @@ class Cluster {
   // filled one after the other.
   double all_reduce_us(double bytes, int ranks) const;
   // Returns the microseconds of an all-reduce of gradients. Ranks of one node may sum gradients in
-  // shared memory, so such sums are measured separately. Without measurements, or if the ranks are
-  // on several nodes, returns all_reduce_us(). If this number of ranks was not measured, takes the
-  // time of the next larger measured number, else of the largest. This time is scaled by the ratio
-  // of all_reduce_us() of the two numbers.
+  // shared memory, so such sums are measured separately. Without measurements within a node, or if
+  // the ranks are on several nodes, returns all_reduce_us(). If this number of ranks was not
+  // measured, takes the time of the next larger number of ranks that was measured within a node,
+  // else of the largest such number. Scales this time by the ratio of all_reduce_us() of the two
+  // numbers.
   double gradients_us(double bytes, int ranks) const;
 
   const std::string& name() const { return name_; }
@@ -72,7 +73,8 @@ class Cluster {
   // because NCCL's thread blocks keep multiprocessors from them until they end. If nothing was
   // measured, returns the topology file's value. Otherwise interpolates between the operation times
   // that were measured with these numbers of ranks and bytes:
-  //   - The number of ranks is `ranks`, else the next larger measured one, else the largest.
+  //   - The number of ranks is `ranks`, else the next larger measured one, else the largest. If
+  //     the ranks are on one node, numbers that were measured there are preferred.
   //   - If the ranks are on one node and gradients were measured, the number of bytes is the
   //     largest measured one up to `bytes`, because GPUs may sum large sizes there without NCCL.
   //     Otherwise it is the smallest measured one, which NCCL always sums.

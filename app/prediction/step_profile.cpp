@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <stdexcept>
@@ -122,11 +123,16 @@ StepProfile read_profile(const std::string& file) {
       if (const int ranks = row.field<int>("ranks"); ranks != 1)
         throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
     } else if (const auto layer = row.field<std::string>("layer"); layer != "all") {
-      profile.operations.push_back(timed(layer, row.field<std::string>("op"),
-                                         row.number<double>("ms", 0, kMostMilliseconds),
-                                         std::ranges::find(kUpdateLayers, layer) != std::end(kUpdateLayers)));
+      const auto kind = row.field<std::string>("op");
+      const double ms = row.number<double>("ms", 0, kMostMilliseconds);
+      const bool early = kind == OptimizerUpdate::kName;
+      const bool update = early || std::ranges::find(kUpdateLayers, layer) != std::end(kUpdateLayers);
+      profile.operations.push_back(timed(early ? "parameters" : layer, kind, ms, update));
     }
   }
+  // One rank alone updates large parameters inside backward. Several ranks update all parameters
+  // after the sums of the gradients.
+  std::ranges::stable_partition(profile.operations, std::logical_not(), &TimedOperation::after_gradients);
   const double sum = profile.ms();
   if (sum <= 0)
     throw std::runtime_error(fmt::format("{}: no operations; measure with bench step --layers --json", file));

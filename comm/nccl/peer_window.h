@@ -31,14 +31,15 @@ class PeerWindow {
   static bool possible(const Communicator& ranks);
   // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one of
   // them
-  //   - cannot address the memory of the others over NVLink,
-  //   - has NCCL_P2P_DISABLE=1,
-  //   - passes 0, because it has already failed, or
-  //   - passes another size for Use::sums.
+  //   - cannot address the memory of the others, on its own device or over NVLink,
+  //   - has NCCL_P2P_DISABLE set to anything but 0,
+  //   - passes 0, because it has already failed,
+  //   - passes another size for Use::sums, or
+  //   - cannot share memory of the host or the device with the others.
   // A rank without enough memory throws OutOfMemory; the others get null.
   static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes, Use use);
   // The destructor is collective, because no memory may be freed while another device may use it.
-  // While an exception unwinds the stack, it does not wait for the other ranks.
+  // While an exception unwinds the stack, it waits only for its own device.
   ~PeerWindow();
   PeerWindow(const PeerWindow&) = delete;
   PeerWindow& operator=(const PeerWindow&) = delete;

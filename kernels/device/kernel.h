@@ -33,17 +33,17 @@ struct Hyperparameters {
   float label_smoothing = 0;
   std::int32_t nesterov = 0;   // 1: Nesterov momentum; 0: plain momentum
   double average_decay = 0.9;  // in (0, 1), the decay of the moving averages
-  // Clipping scales a gradient down to this Euclidean norm if its norm is larger.
+  // Clipping scales all gradients down if their Euclidean norm together is larger than this.
   double largest_norm = 1;
 };
 
-// The few scalars that change from step to step. They lie in memory that the kernels can read
-// (device memory on CUDA), so that a captured step never has to be captured again. Only the first
-// `valid` samples of a batch are real. The others are zero images with label -1, and add nothing to
-// losses, statistics or gradients.
+// Scalars that may change between steps. They lie in memory that the kernels can read (device
+// memory on CUDA), so that a captured step never has to be captured again. Only the first `valid`
+// rows of a batch stand for samples. The other rows, and those of samples that could not be read,
+// are zero images with label -1. The other rows add nothing to losses, statistics or gradients.
 struct StepControl {
-  std::int32_t valid = 0;         // the real samples of this rank's batch
-  std::int32_t global_valid = 0;  // the real samples of all ranks' batches, more than 0
+  std::int32_t valid = 0;         // the samples of this rank's batch
+  std::int32_t global_valid = 0;  // the samples of all ranks' batches, more than 0
   std::uint64_t seed = 0;         // the seed of the whole run, for dropout
   std::uint64_t step = 0;
   // The position of this rank's first sample in the global batch, for dropout.
@@ -51,7 +51,7 @@ struct StepControl {
   float learning_rate = 0;
   float gradient_scale = 1;  // set by gradient clipping, applied by the optimizer
   // If a step's batch is computed in parts, one after the other: `part` is the number of the
-  // current part, and `share` is its number of real samples divided by the step's.
+  // current part, and `share` is its number of samples divided by the step's.
   std::int32_t part = 0;
   float share = 1;
   Hyperparameters hyperparameters;  // the same in all steps of a training

@@ -71,8 +71,9 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointState& s
 CheckpointState load_checkpoint(const std::filesystem::path& path);
 
 // Throws std::runtime_error unless `state` fits the network that `expected` describes. The message
-// names `path` and the two models, or the first tensor that differs. If `expected` has no optimizer
-// tensors or averages, as in an evaluation, those of `state` are not checked.
+// names `path` and the two models, their input shapes, or the first tensor that differs. If
+// `expected` has no optimizer tensors or averages, as in an evaluation, those of `state` are not
+// checked.
 void check_fingerprint(const std::filesystem::path& path, const CheckpointState& state,
                        const ModelFingerprint& expected);
 

@@ -57,6 +57,23 @@ TEST_F(StepProfileFile, IsReadAsItIsPrinted) {
   EXPECT_TRUE(profile.operations[1].after_gradients);
 }
 
+// One rank alone updates large parameters inside backward (compile/early_updates.h). Several ranks,
+// for which profiles are made, do so after they have summed the gradients.
+TEST_F(StepProfileFile, PutsAllUpdatesAfterTheGradients) {
+  const StepProfile profile = read(head() + R"({"layer":"fc","op":"linear_backward_weights","ms":1.0}
+{"layer":"fc","op":"optimizer_update","ms":2.0}
+{"layer":"conv1","op":"conv2d_backward_weights","ms":4.0}
+{"layer":"parameters","op":"optimizer_update","ms":2.0}
+)");
+  ASSERT_EQ(profile.operations.size(), 4u);
+  EXPECT_EQ(profile.operations[1].layer, "conv1");
+  for (const std::size_t i : {0u, 1u, 2u, 3u}) {
+    EXPECT_EQ(profile.operations[i].after_gradients, i >= 2);
+    EXPECT_EQ(profile.operations[i].per_sample, i < 2);
+    if (i >= 2) EXPECT_EQ(profile.operations[i].layer, "parameters");
+  }
+}
+
 TEST_F(StepProfileFile, NamesTheFieldThatIsWrong) {
   Json without_mean = Json::parse(head());
   without_mean.erase("ms_mean");
