@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "app/execute/cuda_lanes.h"
@@ -71,6 +72,10 @@ class CudaExecutor final : public Executor {
     const data::Batch& batch = *lease;
     const auto slot = static_cast<std::size_t>(started_ % kRingSlots);
     const std::int64_t base = streamed_ ? place_of_batch(slot) : first_byte;
+    if (streamed_ && batch.cuts == nullptr)
+      throw std::invalid_argument("the step reads stored pixels, but the batch has none");
+    if (memory_.has_transforms() && batch.transforms == nullptr)
+      throw std::invalid_argument("the step reads transforms, but the batch has none");
     for (const int member : members) {
       Input& input = input_of(member);
       if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, input.labels.data());

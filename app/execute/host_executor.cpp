@@ -24,6 +24,8 @@ class HostExecutor final : public Executor {
 
   void load(data::BatchLease lease, std::span<const int> members, std::int64_t) override {
     const data::Batch& batch = *lease;
+    if (memory_.has_images() && batch.images == nullptr)
+      throw std::invalid_argument("the step reads images, but the batch has none");
     for (const int member : members) {
       if (memory_.has_images())
         std::memcpy(memory_.of_member(memory_.images(), member), batch.images, memory_.images_desc().bytes());

@@ -1,7 +1,6 @@
 // A session runs the training and evaluation steps of a network on one rank:
 //
 //   Session session(compile_steps(network, options, groups), options, groups);
-//   session.connect_stages();
 //   StepInput& input = session.input();
 //   for (std::uint64_t step = 0; step < 100; ++step) {
 //     input.load(source.next());
@@ -11,7 +10,8 @@
 //   }
 //   while (session.steps_in_flight() > 0) report(session.finish_step());
 //
-// A session may run the same steps for several trainings at once, its members
+// StepInput::load() says what `source` must deliver, and `source` outlives the session. A session
+// may run the same steps for several trainings at once, its members
 // (StepOptions::members). Each gets the same bits as if it ran alone. Steps exchange data between
 // the ranks of the session's groups, so all of these start the same steps in the same order. Only
 // one thread at a time may use a session. session_tools.h serves code that times or arranges steps.
@@ -34,9 +34,10 @@ struct StepCommunication;
 struct StepPrograms;
 
 enum class StepKind : std::uint8_t {
-  // Computes gradients, sums them over the ranks and updates the parameters.
+  // Computes gradients, adds those of the parts before, sums over the ranks and updates the
+  // parameters.
   train,
-  // Computes the gradients of a part of a batch, and adds them to the sum of the parts before. The
+  // Computes the gradients of a part of a batch, and adds them to those of the parts before. The
   // last part is a step of kind `train`. Every part is a step with results of its own. The control
   // values of the input say which part it is (StepInput::control()).
   train_part,
@@ -51,9 +52,10 @@ class Session {
   // groups.world and groups.replicas must be set. The collectives of the groups and options.gate
   // must outlive the session. Collective over the ranks of `groups`. Throws std::invalid_argument
   // if a step that trains or has stages keeps probabilities, a step with stages takes its batch in
-  // parts, or there are several members and several ranks. Throws std::runtime_error (as
-  // kernels::OutOfMemory) if this rank's memory does not suffice. Other ranks may have enough, so
-  // let the ranks agree (run_on_all_ranks.h) before the next collective call.
+  // parts, or there are several members and several ranks. Throws kernels::OutOfMemory if this rank
+  // lacks memory for the step, and another std::runtime_error if the step exceeds
+  // options.memory_limit or its copies do not fit into host memory. Other ranks may succeed, so let
+  // the ranks agree (run_on_all_ranks.h) before the next collective call.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
   // Waits for the steps in flight. It may wait for other ranks that use memory of this session, so
   // all ranks destroy their sessions in the same order.
@@ -67,11 +69,11 @@ class Session {
   // The input of the next step. It may change while at most steps_ahead() steps are in flight.
   StepInput& input() { return *input_; }
   // Starts a step with the values that input() has now. On a host, start() computes the step. On a
-  // GPU the step goes on after start() returns; with options.gate, start() first waits until this
-  // session may use the GPU. `train` needs StepOptions::training, and `train_part` also
-  // StepOptions::accumulate; otherwise, and if steps_ahead() + 1 steps are in flight, start()
-  // throws std::logic_error. Throws std::runtime_error if the step fails; after that, only destroy
-  // the session. StepMetrics::stop_requests counts the ranks whose `stop_requested` is true.
+  // GPU the step goes on after start() returns. With options.gate, start() may wait for other
+  // sessions. Throws std::logic_error if steps_ahead() + 1 steps are in flight, if a session
+  // without StepOptions::training shall train, or for `train_part` without StepOptions::accumulate.
+  // Throws std::runtime_error if the step fails; after that, only destroy the session.
+  // StepMetrics::stop_requests counts the ranks whose `stop_requested` is true.
   void start(StepKind kind, bool stop_requested = false);
   // Waits for the oldest step in flight and returns its results, which refer to memory of the
   // session (step_result.h says for how long). Throws std::logic_error if no step is in flight, and
@@ -81,8 +83,9 @@ class Session {
   // Returns how many steps to keep in flight so that a GPU never waits for the host. It is 0 on a
   // host, where start() itself computes the step.
   int steps_ahead() const;
-  // Allows later steps to leave out this member. From then on its metrics, parameters and other
-  // tensors have no meaning. Throws std::out_of_range if there is no such member.
+  // Allows later steps to leave out this member; GPUs compute it all the same. From then on its
+  // metrics, parameters and other tensors have no meaning. Throws std::out_of_range if there is no
+  // such member.
   void retire(int member);
 
   const CompiledSteps& steps() const { return steps_; }

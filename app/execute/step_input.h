@@ -27,9 +27,13 @@ class StepInput {
   // first_sample. The batch has as many rows as the network's batch (ModelMemory::capacity()). A
   // device may hold it until the step is finished. A step takes at most InputOptions::batches
   // different batches. If the device stores all images, `first_image` is the index of the first
-  // image of the batch's split (training or test). Throws std::logic_error if read_images_of() has
-  // to be called first, or if more than Session::steps_ahead() steps are in flight: the oldest one
-  // may still read the memory that the batch would get.
+  // image of the batch's split (training or test).
+  //
+  // What a batch brings (data::BatchOutput) depends on InputOptions::kind: images if `filled`, cuts
+  // if `streamed`, transforms if `resident`; a batch without them throws std::invalid_argument. On
+  // a GPU with `filled`, the caller writes images() instead. Throws std::logic_error if
+  // read_images_of() has to be called first, or if more than Session::steps_ahead() steps are in
+  // flight, because the oldest one may still read the memory that the batch would get.
   void load(data::BatchLease batch, std::int64_t first_image = 0, std::span<const int> members = {});
 
   // Of the control values, the caller sets step and learning_rate. With StepOptions::accumulate, a

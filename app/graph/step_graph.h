@@ -1,14 +1,27 @@
 // The training or evaluation step as a static graph: its tensors, and its operations in an order in
 // which they can run. What an operation waits for follows from this order and its operands. N is
-// the number of rows that a rank computes at once, of which the last may hold no sample.
+// the number of rows of this rank's batch, or of a part of it (StepOptions::accumulate). A row may
+// hold no sample.
 //
 // build_step_graph() (graph_builder.h) makes forward and backward, and app/graph/passes fuse nodes
 // and choose types. compile_graph() (app/compile) chooses kernels, layouts and offsets, and adds
-// nodes that change layouts. Passes on compiled graphs may then add updates of large parameters
-// (compile/early_updates.h), transfers between stages (model_parallel/stage_graph.h), slices of the
-// batch (compile/batch_slices.h), repeated operations and copies to the host
-// (compile/repeated_runs.h). A session (app/execute) adds addresses, lanes, the sums of gradients
-// and metrics over the ranks, and the update of the other parameters.
+// nodes that change layouts. Passes on compiled graphs may then
+//   - add updates of large parameters (compile/early_updates.h),
+//   - cut out a stage and add transfers to other stages (model_parallel/stage_graph.h),
+//   - divide nodes into slices of the batch (compile/batch_slices.h),
+//   - add repeated operations and copies to host memory (compile/repeated_runs.h).
+// A session (app/execute) adds addresses, lanes, the sums of gradients and metrics over the ranks,
+// and the update of the other parameters.
+//
+// Every pass keeps these rules:
+//   - A node comes after the nodes whose outputs it reads, and before the update of a parameter
+//     that it reads.
+//   - A node lists what it reads as inputs and what it writes as outputs. What it changes in place
+//     (updates()) is an input only. There are two exceptions: an all-reduce lists its tensor as
+//     both. A slice after the first one that adds to a whole tensor lists it as an output, and once
+//     more as its last input.
+//   - An activation is the output of one node. There are three exceptions: all slices of a node,
+//     the two nodes of a receive, and a node with the all-reduce of its output.
 #pragma once
 
 #include <cstdint>
@@ -37,18 +50,18 @@ enum class TensorRole : std::uint8_t {
   mix,
   parameter,       // a parameter, which lives as long as the run
   parameter_copy,  // a bf16 copy of a parameter (app/graph/passes/precision.h)
-  // The gradient of a parameter, which the session sums over the ranks. If a node updates the
-  // parameter (OptimizerUpdate), its gradient is an activation.
+  // The gradient of a parameter, which the session sums over the ranks and gives to the optimizer.
+  // If an OptimizerUpdate node updates the parameter, its gradient is an activation.
   gradient,
-  // An optimizer state or the moving average of a parameter that a node updates. They live as long
-  // as the run.
+  // Operands of OptimizerUpdate nodes: optimizer states and moving averages of their parameters.
+  // They live as long as the run. A session keeps those of other parameters outside of the graph.
   optimizer_state,
   // Running statistics, which live as long as the run and are not trained.
   state,
   // f64 [4]: the sums of loss, top-1 hits, top-5 hits and samples over this rank's batch. The
   // session sums them over the ranks.
   metrics,
-  activation,  // any tensor that lives inside one step
+  activation,  // any other tensor that lives inside one step
   host         // a copy of an activation in host memory
 };
 
@@ -59,13 +72,13 @@ struct Tensor {
   // messages.
   std::string name;
   TensorRole role = TensorRole::activation;
-  // For the mask of a ReLU, CompiledGraph::descs has the real type and shape.
+  // Placeholders for the mask of a ReLU, whose type and shape its kernel chooses
+  // (CompiledGraph::descs).
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
-  // The tensor whose layout this one takes if its kernels allow that; -1 if none. A gradient names
-  // its activation or parameter, or the bf16 copy of the parameter. An optimizer state names its
-  // parameter. A slice of an activation names the activation, as does a tensor that gets its
-  // content again (compile/repeated_runs.h).
+  // The tensor whose layout this one takes if its kernels allow that; -1 if none. The gradient of a
+  // parameter always names the parameter or its bf16 copy, and the gradient of an activation the
+  // activation.
   TensorId same_layout_as = -1;
   // The tensor of the whole batch of which this one is a slice (app/compile/batch_slices.h); -1 if
   // it is no slice.
@@ -79,11 +92,7 @@ struct Node {
   std::string layer;  // for example "layer1.0.conv1"
   NodeOp op;
   Phase phase = Phase::forward;
-  // The operands in the order that the header of the node's kernel states. Inputs that the node
-  // changes in place (updates()) are no outputs, except that of an all-reduce. The second and later
-  // slices of a node also have each whole tensor that they write as a last input. An activation is
-  // the output of one node, except that these may share it: the slices of a node, the two nodes of
-  // a receive, and a node and the all-reduce of its output.
+  // The operands in the order that the header of the node's kernel states.
   std::vector<TensorId> inputs, outputs;
   double flops = 0;  // of the node's batch or slice; a multiply-add counts as two
   // Whether the node belongs to backward and repeats a node of forward (app/graph/recomputed.h).
@@ -131,8 +140,9 @@ struct StepGraph {
   // a partitioned step, so each stage needs its own.
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
-  // Returns whether the node changes this input in place: running statistics that a batch norm
-  // updates, all inputs of an OptimizerUpdate but the gradient, and what an all-reduce sums.
+  // Returns whether the node changes `input`, which is one of its inputs, in place: running
+  // statistics that a batch norm updates, all inputs of an OptimizerUpdate but the gradient, and
+  // what an all-reduce sums.
   bool updates(const Node& node, TensorId input) const;
   // Returns indices into `parameters`: first the parameters with a gradient, in the order in which
   // backward finishes the gradients, then the others.

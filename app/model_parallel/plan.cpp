@@ -30,11 +30,11 @@ PlannedStep plan_partition(const Network& network, const StepOptions& options,
     ops = time_ops(*whole, options, groups, planner->memory_limit());
     // The search needs no device, so it runs while the device times the whole step.
     std::future<std::string> search =
-        std::async(std::launch::async, [&] { return write_plan(planner->place(ops)); });
+        std::async(std::launch::async, [&] { return write_placement(planner->place(ops)); });
     if (planner->fits_one_rank()) concurrency_ratio = time_concurrency(*whole, options, ops.passed);
     message = search.get();
   });
-  const PartitionPlan placed = read_plan(world.broadcast(std::move(message), 0, "partition plan"));
+  const StepPlacement placed = read_placement(world.broadcast(std::move(message), 0, "placement"));
 
   // 3. Time the stages on all ranks.
   const PlacedTimes of_stages = time_stages(*whole, placed, options, groups, world, ops.rounds);
@@ -42,11 +42,11 @@ PlannedStep plan_partition(const Network& network, const StepOptions& options,
   // 4. Rank 0 predicts the time of the step and decides whether to keep the stages.
   run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
-    PartitionPlan plan = planner->choose(concurrency_ratio, of_stages);
-    plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    message = write_plan(plan);
+    message = write_plan(planner->choose(concurrency_ratio, of_stages));
   });
-  return {read_plan(world.broadcast(std::move(message), 0, "predicted step")), std::move(*whole)};
+  PartitionPlan plan = read_plan(world.broadcast(std::move(message), 0, "predicted step"));
+  plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {std::move(plan), std::move(*whole)};
 }
 
 }  // namespace convoy::app

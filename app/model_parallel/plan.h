@@ -31,10 +31,10 @@ struct PartitionPlan {
   std::int64_t one_rank_bytes = 0;
   std::int64_t cut_bytes = 0;  // bytes that move between stages in a training step
   int transfers = 0;           // tensors that move in a training step; 0 if one rank runs all of it
-  double seconds = 0;          // duration of the planning
   // The longest latency and the lowest rate of all links between stages.
   double link_latency_ms = 0, link_bytes_per_ms = 0;
   std::vector<StageSummary> stages;
+  double seconds = 0;  // how long plan_partition() took, which sets this
 };
 
 // A plan and the step that the plan was made for.

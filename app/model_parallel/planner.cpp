@@ -38,11 +38,13 @@ std::int64_t limit_of(std::int64_t requested, std::int64_t device_bytes) {
 }  // namespace
 
 struct PartitionPlanner::State {
-  // A plan, and what the partitioner says about it.
+  // A placement, and what the partitioner says about it.
   struct Placed {
-    PartitionPlan plan;
+    StepPlacement placement;
     std::vector<partition::DeviceIndex> stage_of_task;  // for each task of make_step_tasks()
-    std::vector<Bytes> expected_bytes;                  // the peak of each stage
+    // For each stage: the peak of its memory, and how long it computes in a step.
+    std::vector<Bytes> expected_bytes;
+    std::vector<double> busy_ms;
   };
 
   State(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
@@ -58,10 +60,10 @@ struct PartitionPlanner::State {
   partition::PartitionResult partition_tasks(const partition::TaskGraph& tasks,
                                              const std::vector<Bytes>& limits) const;
   Placed place(const partition::TaskGraph& tasks) const;
-  Placed plan_of(const partition::TaskGraph& tasks, const partition::PartitionResult& result) const;
+  Placed placed_as(const partition::TaskGraph& tasks, const partition::PartitionResult& result) const;
   Placed keep_whole(const partition::TaskGraph& tasks) const;
   double predict(const PlacedTimes& times) const;
-  void complete(PartitionPlan& plan) const;
+  PartitionPlan plan_of(Placed placed) const;
 
   const CompiledSteps& whole_;
   const StepOptions& options_;
@@ -113,7 +115,7 @@ double PartitionPlanner::State::predict(const PlacedTimes& times) const {
   const double update = ops_.worked.update_ms_per_element;
   for (const double together : times.update)
     profile.update_slowdown.push_back(update > 0 && together > 0 ? together / update : 1);
-  const StepPlacement& placement = placed_->plan.placement;
+  const StepPlacement& placement = placed_->placement;
   const StagePrograms programs =
       make_stage_programs(dependences_, placement.stage_of, stages_, placement.times);
   return simulate_programs(programs, costs_of_programs(profile, programs, tasks_of(ops),
@@ -170,7 +172,7 @@ partition::PartitionResult PartitionPlanner::State::partition_tasks(const partit
 // arena, and that kernels work in place. So its memory limits are corrected until the real arenas
 // fit.
 PartitionPlanner::State::Placed PartitionPlanner::State::place(const partition::TaskGraph& tasks) const {
-  if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
+  if (memory_limit_ == 0) return placed_as(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
   std::vector<Bytes> limits(at(stages_), limit);
@@ -187,10 +189,10 @@ PartitionPlanner::State::Placed PartitionPlanner::State::place(const partition::
       limits.assign(at(stages_), static_cast<Bytes>(static_cast<double>(limit) * most));
       continue;
     }
-    Placed placed = plan_of(tasks, result);
+    Placed placed = placed_as(tasks, result);
     std::int64_t largest = 0;
     for (int stage = 0; stage < stages_; ++stage) {
-      const std::int64_t bytes = placed.plan.stages[at(stage)].arena_bytes;
+      const std::int64_t bytes = placed.placement.arena_bytes[at(stage)];
       largest = std::max(largest, bytes);
       const Bytes excess = bytes - limit;
       // Lower the stage's limit so far that the partitioner cannot return this placement again.
@@ -203,7 +205,7 @@ PartitionPlanner::State::Placed PartitionPlanner::State::place(const partition::
   throw std::runtime_error(where() + reason);
 }
 
-PartitionPlanner::State::Placed PartitionPlanner::State::plan_of(
+PartitionPlanner::State::Placed PartitionPlanner::State::placed_as(
     const partition::TaskGraph& tasks, const partition::PartitionResult& result) const {
   if (!result.placement) throw std::runtime_error(fmt::format("--partition {}: {}", stages_, result.reason));
   const int nodes = static_cast<int>(whole_.train->graph.nodes.size());
@@ -212,15 +214,15 @@ PartitionPlanner::State::Placed PartitionPlanner::State::plan_of(
   const partition::Placement placement{stages_, result.placement->device_of,
                                        updates_last(result.simulation.order, nodes)};
   const partition::Simulation simulation = partition::simulate(cost, placement);
-  Placed placed{{}, placement.device_of, {}};
-  PartitionPlan& plan = placed.plan;
-  plan.placement.stages = stages_;
-  plan.placement.stage_of.assign(placement.device_of.begin(), placement.device_of.begin() + nodes);
-  plan.placement.times = expected_times(simulation, placement.device_of, nodes);
-  plan.stages.assign(at(stages_), {});
+  Placed placed;
+  placed.stage_of_task = placement.device_of;
+  placed.placement.stages = stages_;
+  placed.placement.stage_of.assign(placement.device_of.begin(), placement.device_of.begin() + nodes);
+  placed.placement.times = expected_times(simulation, placement.device_of, nodes);
   for (int stage = 0; stage < stages_; ++stage) {
-    plan.stages[at(stage)].arena_bytes = arena_bytes(stage_of_steps(whole_, plan.placement, stage, options_));
-    plan.stages[at(stage)].busy_ms = ms(simulation.use[stage].busy);
+    const CompiledSteps steps = stage_of_steps(whole_, placed.placement, stage, options_);
+    placed.placement.arena_bytes.push_back(arena_bytes(steps));
+    placed.busy_ms.push_back(ms(simulation.use[stage].busy));
     placed.expected_bytes.push_back(simulation.use[stage].peak_bytes);
   }
   return placed;
@@ -235,11 +237,18 @@ PartitionPlanner::State::Placed PartitionPlanner::State::keep_whole(const partit
   whole.simulation.order.resize(at(stages_));
   whole.simulation.order.front().resize(at(tasks.node_count()));
   std::iota(whole.simulation.order.front().begin(), whole.simulation.order.front().end(), 0);
-  return plan_of(tasks, whole);
+  return placed_as(tasks, whole);
 }
 
-// Sets what only reports need: the slowest link and the summaries of the stages.
-void PartitionPlanner::State::complete(PartitionPlan& plan) const {
+// Returns a plan with all that reports need, but without predicted times.
+PartitionPlan PartitionPlanner::State::plan_of(Placed placed) const {
+  PartitionPlan plan;
+  plan.placement = std::move(placed.placement);
+  for (int stage = 0; stage < stages_; ++stage) {
+    StageSummary& summary = plan.stages.emplace_back();
+    summary.arena_bytes = plan.placement.arena_bytes[at(stage)];
+    summary.busy_ms = placed.busy_ms[at(stage)];
+  }
   plan.one_rank_bytes = one_rank_bytes_;
   plan.link_bytes_per_ms = std::numeric_limits<double>::max();
   for (int a = 0; a < stages_; ++a)
@@ -251,6 +260,7 @@ void PartitionPlanner::State::complete(PartitionPlan& plan) const {
   summarise_stages(*whole_.train,
                    make_stage_programs(dependences_, plan.placement.stage_of, stages_, plan.placement.times),
                    plan);
+  return plan;
 }
 
 PartitionPlanner::PartitionPlanner(const CompiledSteps& whole, const StepOptions& options,
@@ -267,26 +277,26 @@ bool PartitionPlanner::fits_one_rank() const {
   return state_->memory_limit_ == 0 || state_->one_rank_bytes_ <= state_->memory_limit_;
 }
 
-const PartitionPlan& PartitionPlanner::place(MeasuredOps ops) {
+StepPlacement PartitionPlanner::place(MeasuredOps ops) {
+  state_->placed_.reset();
+  state_->placed_ = state_->place(state_->tasks_of(ops.passed));
   state_->ops_ = std::move(ops);
-  state_->placed_ = state_->place(state_->tasks_of(state_->ops_.passed));
-  return state_->placed_->plan;
+  return state_->placed_->placement;
 }
 
 // Keeps the partitioned step only if it is predicted to be at least 5 % faster than one rank, or if
 // one rank cannot hold the step. The margin is needed because predictions leave out some waits for
 // tensors. On GPUs they have been 1 to 21 % too short, most of all for small kernels.
-PartitionPlan PartitionPlanner::choose(double concurrency_ratio, const PlacedTimes& stage_times) const {
+PartitionPlan PartitionPlanner::choose(double concurrency_ratio, const PlacedTimes& placed_times) const {
   constexpr double kWorthwhile = 0.95;
   if (!state_->placed_) throw std::logic_error("a plan is chosen before operations are placed");
   const partition::TaskGraph tasks = state_->tasks_of(state_->ops_.passed);
   const double one_rank_ms = ms(tasks.total_time()) * concurrency_ratio;
-  const double predicted_ms = state_->predict(stage_times);
+  const double predicted_ms = state_->predict(placed_times);
   const bool keeps_whole = predicted_ms >= kWorthwhile * one_rank_ms && fits_one_rank();
-  PartitionPlan plan = keeps_whole ? state_->keep_whole(tasks).plan : state_->placed_->plan;
+  PartitionPlan plan = state_->plan_of(keeps_whole ? state_->keep_whole(tasks) : *state_->placed_);
   plan.predicted_step_ms = keeps_whole ? one_rank_ms : predicted_ms;
   plan.one_rank_ms = one_rank_ms;
-  state_->complete(plan);
   return plan;
 }
 

@@ -3,11 +3,12 @@
 // planner itself neither measures nor communicates.
 //
 //   PartitionPlanner planner(whole, options, groups, profile);
-//   MeasuredOps ops = time_ops(whole, options, groups, planner.memory_limit());
-//   const PartitionPlan& placed = planner.place(ops);
+//   const MeasuredOps ops = time_ops(whole, options, groups, planner.memory_limit());
+//   const StepPlacement placement = planner.place(ops);
 //   double ratio = planner.fits_one_rank() ? time_concurrency(whole, options, ops.passed) : 1;
-//   // Send `placed` to all ranks (plan_message.h). All of them call time_stages().
-//   const PartitionPlan plan = planner.choose(ratio, times_of_stages);
+//   // Send `placement` to all ranks (plan_message.h). All of them call time_stages() with it, and
+//   // rank 0 gets `placed_times`.
+//   const PartitionPlan plan = planner.choose(ratio, placed_times);
 #pragma once
 
 #include <cstdint>
@@ -37,21 +38,19 @@ class PartitionPlanner {
   // Returns whether one rank can hold the whole step within the memory limit.
   bool fits_one_rank() const;
 
-  // Searches for the fastest placement of the operations, with their times `ops` in the whole step.
-  // A search takes about 0.3 s. It is limited in time, so its result may vary. If memory_limit() is
-  // not 0, it is repeated with other limits until the arenas fit, which may take some ten seconds.
-  // Throws std::runtime_error if no placement that fits is found. Of the plan, only the placement,
-  // and arena_bytes and busy_ms of each stage, are set. The reference is valid until the next
-  // place() or the planner's end. Other threads may call the functions above at the same time.
-  const PartitionPlan& place(MeasuredOps ops);
+  // Searches for the fastest placement of the operations. `ops` is what time_ops() returned: the
+  // times of the operations in the whole step. A search ends after about 0.3 s, so that its result
+  // varies. Under a memory limit, as always on GPUs, it is repeated with other limits up to 12
+  // times, until the arenas fit; allow ten seconds. Throws std::runtime_error if it finds no
+  // placement that fits. Other threads may call the functions above at the same time.
+  StepPlacement place(MeasuredOps ops);
 
-  // Returns the plan to run: the placement that place() found, or one that keeps the whole step on
-  // the first rank (PartitionPlan::transfers is 0). It keeps the step whole if one rank can hold it
-  // and stages are not predicted to be at least 5 % faster. `stage_times` were measured with the
-  // placement. `concurrency_ratio` is what time_concurrency() returned, or 1 if one rank cannot
-  // hold the step. The caller sets PartitionPlan::seconds. Throws std::logic_error if place() was
-  // not called.
-  PartitionPlan choose(double concurrency_ratio, const PlacedTimes& stage_times) const;
+  // Returns the plan to run: the last placement that place() found, or one that keeps the whole
+  // step on the first rank (PartitionPlan::transfers is 0). It keeps the step whole if one rank can
+  // hold it and stages are not predicted to be at least 5 % faster. `concurrency_ratio` is what
+  // time_concurrency() returned, or 1 if one rank cannot hold the step. `placed_times` is what
+  // time_stages() returned for the placement. Throws std::logic_error if no place() has succeeded.
+  PartitionPlan choose(double concurrency_ratio, const PlacedTimes& placed_times) const;
 
  private:
   struct State;

@@ -20,6 +20,7 @@ struct StepPlacement {
   int stages = 1;
   std::vector<int> stage_of;  // the stage of each node of the training step
   ExpectedTimes times;
+  std::vector<std::int64_t> arena_bytes = {};  // the bytes that each stage reserves
 };
 
 // Cuts a stage out of the training and the evaluation step. Throws std::runtime_error if the

@@ -58,16 +58,17 @@ StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
   return times;
 }
 
-PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, const StepOptions& options,
-                        const RankGroups& groups, const comm::Communicator& world, int rounds) {
+PlacedTimes time_stages(const CompiledSteps& whole, const StepPlacement& placement,
+                        const StepOptions& options, const RankGroups& groups, const comm::Communicator& world,
+                        int rounds) {
   const int stage = groups.stages->rank();
   const FullBatchControl control(whole, options, groups);
-  const std::int64_t arena_bytes = plan.stages[at(stage)].arena_bytes;
+  const std::int64_t arena_bytes = placement.arena_bytes[at(stage)];
   StagePrograms programs;
   CompiledGraph own;
   run_on_all_ranks(world, [&] {
-    programs = make_stage_programs(find_dependences(whole.train->graph), plan.placement.stage_of,
-                                   plan.placement.stages, plan.placement.times);
+    programs = make_stage_programs(find_dependences(whole.train->graph), placement.stage_of, placement.stages,
+                                   placement.times);
     own = stage_of_step(*whole.train, programs, stage);
   });
   const StageTimes measured = time_stage(own, options.backend, control.get(), arena_bytes, rounds, world);
@@ -84,7 +85,7 @@ PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, c
     MeasuredOps together;
     measure_update_time(options.backend, control.get(), options.optimizer, parameter_elements(own),
                         arena_bytes, together);
-    placed.update.assign(at(plan.placement.stages), 0);
+    placed.update.assign(at(placement.stages), 0);
     placed.update[at(stage)] = together.worked.update_ms_per_element;
   });
   for (std::vector<double>* values : {&placed.alone, &placed.slowdown, &placed.update})

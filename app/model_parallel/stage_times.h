@@ -1,13 +1,13 @@
 // Times a step's operations for the planner. First one rank times the undivided step. Then the
-// ranks time the stages (plan.h) that they will run, each alone on its host and all at the same
-// time.
+// ranks time the stages (stage_graph.h) that they will run, each alone on its host and all at the
+// same time.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "app/compile/compiled_steps.h"
-#include "app/model_parallel/plan.h"
+#include "app/model_parallel/stage_graph.h"
 #include "app/timing/op_times.h"
 #include "comm/communicator.h"
 
@@ -48,9 +48,10 @@ struct PlacedTimes {
   std::vector<double> update;
 };
 
-// Times on every rank the stage that the plan assigns to this rank. All ranks of a replica get the
-// times of all its stages. Collective over `world`.
-PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, const StepOptions& options,
-                        const RankGroups& groups, const comm::Communicator& world, int rounds);
+// Times on every rank the stage that the placement assigns to this rank. All ranks of a replica get
+// the times of all its stages. Collective over `world`.
+PlacedTimes time_stages(const CompiledSteps& whole, const StepPlacement& placement,
+                        const StepOptions& options, const RankGroups& groups, const comm::Communicator& world,
+                        int rounds);
 
 }  // namespace convoy::app

@@ -68,6 +68,26 @@ TEST(Session, RefusesKindsOfStepsThatItWasNotMadeFor) {
   EXPECT_EQ(evaluates.steps_in_flight() + trains.steps_in_flight(), 0);
 }
 
+TEST(Session, RefusesBatchesThatItCannotRead) {
+  comm::SingleRank ranks;
+  const auto set = std::make_shared<data::RandomImages>(data::ImageShape{32, 32, 3}, kClasses, kImages, 3);
+  data::LoaderOptions loader;
+  loader.global_batch = kBatch;
+  loader.mean = loader.std = {0.5f, 0.5f, 0.5f};
+  loader.output = data::BatchOutput::transforms;
+  data::Loader without_images(set, loader);
+  loader.output = data::BatchOutput::images;
+  data::Loader with_images(set, loader);
+  Session session =
+      whole_session(make_network("wrn10_1", {kBatch, 3, 32, 32}, kClasses), evaluation(false), ranks);
+  EXPECT_THROW(session.input().load(without_images.next()), std::invalid_argument);
+  session.input().load(with_images.next());
+  session.start(StepKind::evaluate);
+  EXPECT_THROW(session.input().load(with_images.next()), std::logic_error) << "a step is in flight";
+  EXPECT_EQ(session.finish_step().metrics[0].samples, kBatch);
+  EXPECT_THROW(session.retire(1), std::out_of_range);
+}
+
 TEST(Probabilities, AreThoseOfTheLoss) {
   const Evaluated result =
       evaluate(std::make_shared<data::RandomImages>(data::ImageShape{32, 32, 3}, kClasses, kImages, 5));
