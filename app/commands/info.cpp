@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +23,7 @@ namespace {
 struct InfoOptions {
   std::string model;
   std::int64_t size = 0, channels = 0, classes = 0, batch = 1;  // size, channels, classes: 0 if not given
-  std::int64_t host_memory = 0;
+  std::int64_t host_memory = 0, ranks = 1;
   bool build = false, json = false, memory = false;
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
@@ -129,6 +130,8 @@ void info(const InfoOptions& options) {
     step.precision = options.precision;
     step.synchronised_batch_norm = false;
     step.host_memory = options.host_memory;
+    // Several ranks sum gradients before they update parameters (compile/early_updates.h).
+    if (options.ranks > 1) step.early_update_bytes = std::numeric_limits<std::int64_t>::max();
     check_precision(options.backend, options.precision);
     if (!options.within.empty()) return print_within(request, step, options.within, options.json);
     return print_memory(network, step, options.json, options.plot);
@@ -199,6 +202,11 @@ void add_info_command(CLI::App& app) {
   verb->add_option("--host-memory", options->host_memory, "of --memory: for activations that wait there")
       ->transform(size_or_zero())
       ->type_name("SIZE")
+      ->needs(memory);
+  verb->add_option(
+          "--ranks", options->ranks,
+          "of --memory: ranks that sum gradients, each with a batch of B; one alone frees gradients early")
+      ->check(whole_number(1, 1 << 20))
       ->needs(memory);
   auto* plot = verb->add_option("--plot", options->plot, "draws --memory")
                    ->check(not_empty())

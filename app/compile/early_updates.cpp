@@ -54,7 +54,10 @@ class EarlyUpdates {
   }
 
   bool can_update_after(const GraphParameter& parameter, int last) const {
-    if (parameter.gradient < 0 || last < 0) return false;
+    const auto writes = [&](const Node& node) {
+      return std::ranges::find(node.outputs, parameter.gradient) != node.outputs.end();
+    };
+    if (parameter.gradient < 0 || last < 0 || std::ranges::none_of(step_.graph.nodes, writes)) return false;
     return std::ranges::none_of(step_.graph.nodes, [&](const Node& node) {
       const auto* sum = std::get_if<Conv2dBackwardWeights>(&node.op);
       return sum != nullptr && sum->problem.piece > 0 && uses(node, parameter.gradient);

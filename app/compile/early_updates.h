@@ -1,7 +1,7 @@
 // Updates large parameters inside backward. The optimizer usually updates all parameters at the end
 // of the step, so that the gradients of all of them are in memory at once. A gradient whose
 // parameter is updated early is an activation instead: its memory is free again after the update.
-// The update may also run beside other operations of backward. The bits are the same.
+// The update may also run at the same time as other operations of backward. The bits are the same.
 #pragma once
 
 #include "app/compile/compiled_graph.h"

@@ -1,5 +1,5 @@
-// The kernels that run after backward: the optimizer, and before it the two kernels that clip
-// gradients.
+// The kernels of the update: the optimizer, which runs after backward or inside it
+// (early_updates.h), and the two kernels that clip gradients before.
 #pragma once
 
 #include <algorithm>

@@ -60,9 +60,10 @@ ModelMemory::ModelMemory(const CompiledSteps& steps, const StepOptions& options,
   if (options.memory_limit > 0 && plan_.total() > options.memory_limit)
     throw std::runtime_error(fmt::format(
         "--memory-limit {} bytes: the step needs at least {} bytes a rank, {} of them for activations{}; "
-        "a smaller batch, more ranks{} or --partition need less",
+        "a smaller batch{}{} or --partition need less",
         options.memory_limit, plan_.total(), plan_.bytes(Region::activations),
         steps.fit.least_at.empty() ? "" : fmt::format(" while it runs {}", steps.fit.least_at),
+        steps.flat.gradients < steps.flat.trained ? "" : ", more ranks",  // more would lose early updates
         steps.fit.host_limit > steps.fit.host_bytes ? "" : ", more --host-memory"));
   if (steps.train && steps.train->host_bytes > 0) host_ = host_memory(options, steps.train->host_bytes);
   if (steps.train && shared.gradients)

@@ -100,8 +100,8 @@ class ModelMemory {
   double* gradient_norm() const { return metrics() + kMetrics; }
 
   // Returns the flat buffer of all parameters, which has flat_elements() floats. The frozen
-  // parameters come last. They have no gradients, optimizer states and averages, so the flat
-  // buffers of these have only trained_elements() floats.
+  // parameters come last. They have no optimizer states and averages, so the flat buffers of these
+  // have only trained_elements() floats. The flat buffer of gradients has gradient_elements().
   float* flat_parameters() const { return reinterpret_cast<float*>(base(Region::parameters)); }
   float* flat_gradients() const {
     return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base(Region::gradients));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <stdexcept>
@@ -109,7 +108,7 @@ StepProfile read_profile(const std::string& file) {
   std::ifstream stream(file);
   if (!stream) throw std::runtime_error(fmt::format("{}: cannot be opened", file));
   StepProfile profile;
-  double step_ms = 0;
+  double step_ms = 0, update_ms = 0;
   for (std::string line; std::getline(stream, line);) {
     const Row row(line, file);
     if (profile.batch == 0) {
@@ -125,14 +124,17 @@ StepProfile read_profile(const std::string& file) {
     } else if (const auto layer = row.field<std::string>("layer"); layer != "all") {
       const auto kind = row.field<std::string>("op");
       const double ms = row.number<double>("ms", 0, kMostMilliseconds);
-      const bool early = kind == OptimizerUpdate::kName;
-      const bool update = early || std::ranges::find(kUpdateLayers, layer) != std::end(kUpdateLayers);
-      profile.operations.push_back(timed(early ? "parameters" : layer, kind, ms, update));
+      // One rank alone updates large parameters inside backward. Several ranks update all
+      // parameters together, after the sums of the gradients.
+      if (kind == OptimizerUpdate::kName)
+        update_ms += ms;
+      else
+        profile.operations.push_back(
+            timed(layer, kind, ms, std::ranges::find(kUpdateLayers, layer) != std::end(kUpdateLayers)));
     }
   }
-  // One rank alone updates large parameters inside backward. Several ranks update all parameters
-  // after the sums of the gradients.
-  std::ranges::stable_partition(profile.operations, std::logical_not(), &TimedOperation::after_gradients);
+  if (update_ms > 0)
+    profile.operations.push_back(timed("parameters", std::string(OptimizerUpdate::kName), update_ms, true));
   const double sum = profile.ms();
   if (sum <= 0)
     throw std::runtime_error(fmt::format("{}: no operations; measure with bench step --layers --json", file));

@@ -59,8 +59,9 @@ SavingRates saving_rates(const std::filesystem::path& folder) {
     const SavingTimes little = time_saving(folder / ".rate.h5", kSavedFloats / 16),
                       much = time_saving(folder / ".rate.h5", kSavedFloats);
     constexpr auto kBytes = static_cast<double>((kSavedFloats - kSavedFloats / 16) * sizeof(float));
+    // A delay of the small file must not make the difference too small.
     const auto rate = [](double less_ms, double more_ms) {
-      return kBytes / (more_ms > less_ms ? more_ms - less_ms : more_ms);
+      return kBytes / std::max(more_ms - less_ms, more_ms / 4);
     };
     return {rate(little.read_ms, much.read_ms), rate(little.written_ms, much.written_ms)};
   } catch (const std::exception&) {

@@ -66,9 +66,7 @@ End last_written(std::vector<End> ends) {
   for (End& end : ends) end.at += end.job->reading;
   std::ranges::stable_sort(ends, {}, &End::at);
   End last;
-  for (const End& end : ends)
-    if (const double written = std::max(last.at, end.at) + end.job->writing; written >= last.at)
-      last = {written, end.job};
+  for (const End& end : ends) last = {std::max(last.at, end.at) + end.job->writing, end.job};
   return last;
 }
 

@@ -1,4 +1,4 @@
-// Optimizers: update all parameters, which lie in one flat buffer, in one launch. Also computes the
+// Optimizers: update parameters, which lie in one flat buffer, in one launch. Also computes the
 // norm and the scale for gradient clipping.
 //   optimizer_update  {parameters, gradients, state..., [average]} -> {[copy]}
 //                     f32 [n] each. Parameters, states and average are updated in place. There

@@ -1,5 +1,5 @@
 // Tests on a GPU that parameters which backward updates get the bits of an update at the end of the
-// step, although the updates run beside other operations.
+// step, although the updates run at the same time as other operations.
 #include <limits>
 
 #include "kernels/device/device_memory.h"

@@ -20,8 +20,8 @@ class LimitedTraining : public testing::Test {
   explicit LimitedTraining(Network network) : network_(std::move(network)) {}
 
   // Trains three steps and evaluates once within `limit` bytes (0: no limit). Returns the losses,
-  // and all parameters and states at the end. Sets bytes_ to the session's memory, and fit_ to how
-  // it was made to fit.
+  // and all tensors that outlive a step at the end. Sets bytes_ to the session's memory, and fit_
+  // to how it was made to fit.
   auto run(std::int64_t limit) {
     options_.memory_limit = limit;
     Session session = whole_session(network_, options_, ranks_);
@@ -40,7 +40,9 @@ class LimitedTraining : public testing::Test {
     session.start(StepKind::evaluate);
     losses.push_back(session.finish_step().metrics[0].loss());
     std::vector<std::vector<float>> state;
-    for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
+    const ModelMemory& memory = session.memory();
+    for (const auto* list :
+         {&memory.parameters(), &memory.states(), &memory.optimizer_states(), &memory.averages()})
       for (const PersistentTensor& tensor : *list) state.push_back(session.tensors().read(tensor));
     return std::pair(losses, state);
   }

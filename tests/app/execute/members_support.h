@@ -44,7 +44,7 @@ class MembersRun {
     options.members.clear();
     for (int i = 0; i < count; ++i) options.members.push_back(numbered_member(first + i));
     options.optimizer.averages = true;
-    options.clip = true;
+    options.clip = options.early_update_bytes > 0;  // with clipping there are no early updates
     const Shape& shape = network.shape(0);
     set_ = std::make_shared<data::RandomImages>(data::ImageShape{shape[2], shape[3], 3}, 5, 30, 3);
     const bool streamed = options.backend == kernels::Backend::cuda;

@@ -21,6 +21,14 @@ TEST(Members, HaveTheirBitsWithEveryOptimizer) {
   }
 }
 
+TEST(Members, MayHaveTheirParametersUpdatedInBackward) {
+  StepOptions options;
+  options.early_update_bytes = 0;
+  expect_members_as_alone(residual(), options, 3, 4);
+  options.optimizer.kind = kernels::OptimizerKind::adamw;
+  expect_members_as_alone(residual(), options, 3, 4);
+}
+
 TEST(Members, MayBeMany) { expect_members_as_alone(residual(), {}, 64, 3, 21); }
 
 TEST(Members, AreEvaluatedAsAlone) {
