@@ -1,8 +1,8 @@
 // A group of ranks (the members of a communicator) and its collectives. Barriers and collectives on
 // data go through Communicator::run, which checks the arguments, registers the operation with the
-// watchdog and calls MPI. With one rank they do not call MPI. Only one thread at a time may be in
-// such a call, else std::logic_error is thrown. Threads that make, split or destroy communicators
-// wait for each other.
+// watchdog and calls MPI. With one rank they do not call MPI. With more, only one thread at a time
+// may be in such a call, else std::logic_error is thrown. Threads that make, split or destroy
+// communicators wait for each other.
 //
 // Every rank makes the same calls in the same order. `label` names the data ("loss", "running
 // mean") in messages. Buffers are in host memory and owned by the caller. Counts may exceed an MPI

@@ -313,7 +313,8 @@ int CudaExecutor::record(const Program& program, const LanePlan& plan, const Ste
     const bool communicates = instruction.communicates && !waited_.empty();
     if (communicates) waits_.begin(waits, lane, of_lane);
     if (all != nullptr) all->begin(index, lane, of_lane);
-    if (instruction.fills) {
+    // Time stamps need not come before a background instruction: they have a higher priority.
+    if (instruction.fills && !instruction.background) {
       waits_.join(of_lane);
       if (all != nullptr) all->join(of_lane);
     }

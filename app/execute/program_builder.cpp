@@ -160,6 +160,7 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
                           operand_bytes(compiled, node)};
   note_accesses(instruction, compiled, index, memory_);
   instruction.reads_indices = node.is<PoolBackward>();
+  instruction.fills = node.is<OptimizerUpdate>();
   // Next to other sessions, a background instruction would wait for all of their instructions, too.
   instruction.background = node.is<OptimizerUpdate>() && options_.gate == nullptr;
   if (copy != nullptr)

@@ -10,8 +10,10 @@
 //   }
 //   while (session.steps_in_flight() > 0) report(session.finish_step());
 //
-// StepInput::load() says what `source` must deliver, and `source` outlives the session. A session
-// may run the same steps for several trainings at once, its members
+// StepInput::load() says what `source` must deliver. It outlives the session and has at least
+// steps_ahead() + 1 buffers. Stages also call connect_stages() before the first step.
+//
+// A session may run the same steps for several trainings at once, its members
 // (StepOptions::members). Each gets the same bits as if it ran alone. Steps exchange data between
 // the ranks of the session's groups, so all of these start the same steps in the same order. Only
 // one thread at a time may use a session. session_tools.h serves code that times or arranges steps.
@@ -38,8 +40,8 @@ enum class StepKind : std::uint8_t {
   // parameters.
   train,
   // Computes the gradients of a part of a batch, and adds them to those of the parts before. The
-  // last part is a step of kind `train`. Every part is a step with results of its own. The control
-  // values of the input say which part it is (StepInput::control()).
+  // last part is a step of kind `train`. Every part is a step with results of its own. For every
+  // part, also the last one, the caller sets control().part and share (StepInput::control()).
   train_part,
   // Computes the metrics of a batch, without label smoothing.
   evaluate
@@ -47,7 +49,8 @@ enum class StepKind : std::uint8_t {
 
 class Session {
  public:
-  // Reserves all memory and sets the initial values. `steps` must have been compiled with
+  // Reserves all memory and sets the initial values. fit_into_limit() (compile/fit_memory.h) makes
+  // steps fit into options.memory_limit before. `steps` must have been compiled with
   // `options`; if groups.stages is set, `steps` are this rank's stage (stage_of_steps()).
   // groups.world and groups.replicas must be set. The collectives of the groups and options.gate
   // must outlive the session. Collective over the ranks of `groups`. Throws std::invalid_argument
@@ -66,7 +69,8 @@ class Session {
   // first step, when all stages have made their sessions. Collective over the stages.
   void connect_stages();
 
-  // The input of the next step. It may change while at most steps_ahead() steps are in flight.
+  // The input of the next step. It may change while at most steps_ahead() steps are in flight, but
+  // images that the caller writes (StepInput::images()) only while none is.
   StepInput& input() { return *input_; }
   // Starts a step with the values that input() has now. On a host, start() computes the step. On a
   // GPU the step goes on after start() returns. With options.gate, start() may wait for other
@@ -83,9 +87,9 @@ class Session {
   // Returns how many steps to keep in flight so that a GPU never waits for the host. It is 0 on a
   // host, where start() itself computes the step.
   int steps_ahead() const;
-  // Allows later steps to leave out this member; GPUs compute it all the same. From then on its
-  // metrics, parameters and other tensors have no meaning. Throws std::out_of_range if there is no
-  // such member.
+  // Later steps leave out this member on a host; on a GPU they compute it all the same. From then
+  // on its metrics, parameters and other tensors have no meaning. Throws std::out_of_range if there
+  // is no such member.
   void retire(int member);
 
   const CompiledSteps& steps() const { return steps_; }

@@ -18,10 +18,10 @@
 //     that it reads.
 //   - A node lists what it reads as inputs and what it writes as outputs. What it changes in place
 //     (updates()) is an input only. There are two exceptions: an all-reduce lists its tensor as
-//     both. A slice after the first one that adds to a whole tensor lists it as an output, and once
-//     more as its last input.
+//     both. A slice after the first one lists every output that is a whole tensor once more, after
+//     its other inputs.
 //   - An activation is the output of one node. There are three exceptions: all slices of a node,
-//     the two nodes of a receive, and a node with the all-reduce of its output.
+//     the two nodes of a receive, and a node and the all-reduce that sums its output in place.
 #pragma once
 
 #include <cstdint>
@@ -72,13 +72,14 @@ struct Tensor {
   // messages.
   std::string name;
   TensorRole role = TensorRole::activation;
-  // Placeholders for the mask of a ReLU, whose type and shape its kernel chooses
-  // (CompiledGraph::descs).
+  // The type and the shape. For the mask of a ReLU both are placeholders, because its kernel
+  // chooses them (CompiledGraph::descs).
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
   // The tensor whose layout this one takes if its kernels allow that; -1 if none. The gradient of a
   // parameter always names the parameter or its bf16 copy, and the gradient of an activation the
-  // activation.
+  // activation. Slices, tensors that are computed or copied again, and optimizer states also name
+  // the tensor that they belong to.
   TensorId same_layout_as = -1;
   // The tensor of the whole batch of which this one is a slice (app/compile/batch_slices.h); -1 if
   // it is no slice.
@@ -111,7 +112,8 @@ struct Node {
 };
 
 struct GraphParameter {
-  // The gradient is -1 unless the step trains the parameter (ParameterSpec::trained()).
+  // The gradient is -1 unless the step trains the parameter (ParameterSpec::trained()). Its role is
+  // `gradient`, or `activation` if an OptimizerUpdate node reads it.
   TensorId tensor = -1, gradient = -1;
   ParameterSpec spec;
   // The bf16 copy of the parameter; -1 if there is none.
@@ -141,7 +143,7 @@ struct StepGraph {
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
   // Returns whether the node changes `input`, which is one of its inputs, in place: running
-  // statistics that a batch norm updates, all inputs of an OptimizerUpdate but the gradient, and
+  // statistics of a batch norm that trains, all inputs of an OptimizerUpdate but the gradient, and
   // what an all-reduce sums.
   bool updates(const Node& node, TensorId input) const;
   // Returns indices into `parameters`: first the parameters with a gradient, in the order in which

@@ -5,10 +5,12 @@
 //   PartitionPlanner planner(whole, options, groups, profile);
 //   const MeasuredOps ops = time_ops(whole, options, groups, planner.memory_limit());
 //   const StepPlacement placement = planner.place(ops);
-//   double ratio = planner.fits_one_rank() ? time_concurrency(whole, options, ops.passed) : 1;
+//   double concurrency_ratio = 1;
+//   if (planner.fits_one_rank())
+//     concurrency_ratio = time_concurrency(whole, options, ops.passed);
 //   // Send `placement` to all ranks (plan_message.h). All of them call time_stages() with it, and
-//   // rank 0 gets `placed_times`.
-//   const PartitionPlan plan = planner.choose(ratio, placed_times);
+//   // with ops.rounds on rank 0 and 0 rounds on the others. Rank 0 gets `placed_times`.
+//   const PartitionPlan plan = planner.choose(concurrency_ratio, placed_times);
 #pragma once
 
 #include <cstdint>
@@ -39,17 +41,19 @@ class PartitionPlanner {
   bool fits_one_rank() const;
 
   // Searches for the fastest placement of the operations. `ops` is what time_ops() returned: the
-  // times of the operations in the whole step. A search ends after about 0.3 s, so that its result
-  // varies. Under a memory limit, as always on GPUs, it is repeated with other limits up to 12
-  // times, until the arenas fit; allow ten seconds. Throws std::runtime_error if it finds no
-  // placement that fits. Other threads may call the functions above at the same time.
+  // times of the operations in the whole step. A search ends after about 0.3 s, so equal inputs may
+  // give different placements. Under a memory limit, as always on GPUs, up to 12 searches are made,
+  // with different limits, until the arenas fit; with the planning of the arenas this may take ten
+  // seconds. Throws std::runtime_error if no placement that fits is found. Meanwhile another thread
+  // may call the functions above, for example to time whole steps, but not choose().
   StepPlacement place(MeasuredOps ops);
 
-  // Returns the plan to run: the last placement that place() found, or one that keeps the whole
+  // Returns the plan to run: the placement that the last place() found, or one that keeps the whole
   // step on the first rank (PartitionPlan::transfers is 0). It keeps the step whole if one rank can
   // hold it and stages are not predicted to be at least 5 % faster. `concurrency_ratio` is what
   // time_concurrency() returned, or 1 if one rank cannot hold the step. `placed_times` is what
-  // time_stages() returned for the placement. Throws std::logic_error if no place() has succeeded.
+  // time_stages() returned for the placement. Throws std::logic_error unless the last place() has
+  // succeeded.
   PartitionPlan choose(double concurrency_ratio, const PlacedTimes& placed_times) const;
 
  private:

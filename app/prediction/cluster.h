@@ -74,7 +74,8 @@ class Cluster {
   // measured, returns the topology file's value. Otherwise interpolates between the operation times
   // that were measured with these numbers of ranks and bytes:
   //   - The number of ranks is `ranks`, else the next larger measured one, else the largest. If
-  //     the ranks are on one node, numbers that were measured there are preferred.
+  //     the ranks are on one node, only numbers that were measured there count; if there are none,
+  //     it is the largest of all.
   //   - If the ranks are on one node and gradients were measured, the number of bytes is the
   //     largest measured one up to `bytes`, because GPUs may sum large sizes there without NCCL.
   //     Otherwise it is the smallest measured one, which NCCL always sums.
