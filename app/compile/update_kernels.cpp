@@ -30,15 +30,16 @@ FlatLayout::FlatLayout(const CompiledGraph& compiled) : parameter(compiled.graph
   };
   const auto is_early = [&](int index) { return early[static_cast<std::size_t>(one(index).tensor)] != 0; };
   const auto is_trained = [&](int index) { return one(index).gradient >= 0; };
-  std::ranges::stable_partition(parameter, [&](int index) { return is_trained(index) && !is_early(index); });
-  std::ranges::stable_partition(parameter, is_trained);
+  const auto keeps_gradient = [&](int index) { return is_trained(index) && !is_early(index); };
+  std::stable_partition(parameter.begin(), parameter.end(), keeps_gradient);
+  std::stable_partition(parameter.begin(), parameter.end(), is_trained);
   for (const int index : parameter) {
     segments.push_back(
         segment_of(one(index), compiled.descs[static_cast<std::size_t>(one(index).tensor)], elements));
     elements += (segments.back().count + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
     copied = copied || one(index).copy >= 0;
     if (is_trained(index)) trained = segments.size(), trained_elements = elements;
-    if (is_trained(index) && !is_early(index)) gradients = segments.size(), gradient_elements = elements;
+    if (keeps_gradient(index)) gradients = segments.size(), gradient_elements = elements;
   }
 }
 

@@ -40,11 +40,12 @@ PlannedStep plan_partition(const Network& network, const StepOptions& options,
   const PlacedTimes of_stages = time_stages(*whole, placed, options, groups, world, ops.rounds);
 
   // 4. Rank 0 predicts the time of the step and decides whether to keep the stages.
+  std::string chosen;
   run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
-    message = write_plan(planner->choose(concurrency_ratio, of_stages));
+    chosen = write_plan(planner->choose(concurrency_ratio, of_stages));
   });
-  PartitionPlan plan = read_plan(world.broadcast(std::move(message), 0, "predicted step"));
+  PartitionPlan plan = read_plan(world.broadcast(std::move(chosen), 0, "predicted step"));
   plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return {std::move(plan), std::move(*whole)};
 }

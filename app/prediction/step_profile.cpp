@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <stdexcept>
+#include <string_view>
+#include <vector>
 
 #include "app/graph/graph_builder.h"
 #include "app/graph/passes/fusions.h"
@@ -152,10 +153,12 @@ StepGraph predicted_graph(const Network& network, Precision precision, const Dev
 
 StepProfile estimate_profile(const Network& network, Precision precision, const DeviceRates& device) {
   const auto rate = device.gflops.find(precision);
-  if (rate == device.gflops.end())
-    throw std::runtime_error(fmt::format(
-        "--precision {}: the topology's device.gflops has {} alone", name_of(precision),
-        fmt::join(device.gflops | std::views::keys | std::views::transform(name_of<Precision>), ", ")));
+  if (rate == device.gflops.end()) {
+    std::vector<std::string> known;
+    for (const auto& [other, gflops] : device.gflops) known.push_back(name_of(other));
+    throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
+                                         name_of(precision), fmt::join(known, ", ")));
+  }
   const StepGraph graph = predicted_graph(network, precision, device);
   const double activation_bytes = precision == Precision::bf16 ? 2 : 4;
   StepProfile profile;

@@ -56,9 +56,10 @@ SavingTimes time_saving(const std::filesystem::path& path, std::size_t floats) {
 SavingRates saving_rates(const std::filesystem::path& folder) {
   try {
     // The difference of two sizes leaves out what every file costs, such as waiting for the disk.
-    const SavingTimes little = time_saving(folder / ".rate.h5", kSavedFloats / 16),
+    constexpr std::size_t kFewFloats = kSavedFloats / 16;
+    const SavingTimes little = time_saving(folder / ".rate.h5", kFewFloats),
                       much = time_saving(folder / ".rate.h5", kSavedFloats);
-    constexpr auto kBytes = static_cast<double>((kSavedFloats - kSavedFloats / 16) * sizeof(float));
+    constexpr auto kBytes = static_cast<double>((kSavedFloats - kFewFloats) * sizeof(float));
     // A delay of the small file must not make the difference too small.
     const auto rate = [](double less_ms, double more_ms) {
       return kBytes / std::max(more_ms - less_ms, more_ms / 4);
