@@ -14,9 +14,8 @@ namespace {
 
 std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
 
-bool uses(const Node& node, TensorId tensor) {
-  return std::ranges::find(node.inputs, tensor) != node.inputs.end() ||
-         std::ranges::find(node.outputs, tensor) != node.outputs.end();
+bool contains(const std::vector<TensorId>& operands, TensorId tensor) {
+  return std::ranges::find(operands, tensor) != operands.end();
 }
 
 class EarlyUpdates {
@@ -26,8 +25,8 @@ class EarlyUpdates {
   CompiledGraph run(int reuse_delay) {
     updates_after_.resize(step_.graph.nodes.size());
     for (const GraphParameter& parameter : step_.graph.parameters)
-      if (const int last = last_use(parameter); is_large(parameter) && can_update_after(parameter, last))
-        updates_after_[static_cast<std::size_t>(last)].push_back(&parameter);
+      if (is_large(parameter) && has_own_gradient(parameter))
+        updates_after_[static_cast<std::size_t>(last_use(parameter))].push_back(&parameter);
     std::vector<Node> nodes = std::exchange(step_.graph.nodes, {});
     std::vector<kernels::Kernel> kernels = std::exchange(step_.kernels, {});
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -45,23 +44,27 @@ class EarlyUpdates {
            options_.early_update_bytes;
   }
 
+  // Returns the number of the last node that uses the parameter, its bf16 copy or its gradient.
   int last_use(const GraphParameter& parameter) const {
     int last = -1;
-    for (int i = 0; i < std::ssize(step_.graph.nodes); ++i)
+    for (int i = 0; i < std::ssize(step_.graph.nodes); ++i) {
+      const Node& node = step_.graph.nodes[static_cast<std::size_t>(i)];
       for (const TensorId tensor : {parameter.tensor, parameter.copy, parameter.gradient})
-        if (tensor >= 0 && uses(step_.graph.nodes[static_cast<std::size_t>(i)], tensor)) last = i;
+        if (tensor >= 0 && (contains(node.inputs, tensor) || contains(node.outputs, tensor))) last = i;
+    }
     return last;
   }
 
-  bool can_update_after(const GraphParameter& parameter, int last) const {
-    const auto writes = [&](const Node& node) {
-      return std::ranges::find(node.outputs, parameter.gradient) != node.outputs.end();
-    };
-    if (parameter.gradient < 0 || last < 0 || std::ranges::none_of(step_.graph.nodes, writes)) return false;
-    return std::ranges::none_of(step_.graph.nodes, [&](const Node& node) {
-      const auto* sum = std::get_if<Conv2dBackwardWeights>(&node.op);
-      return sum != nullptr && sum->problem.piece > 0 && uses(node, parameter.gradient);
-    });
+  // Returns whether backward writes the gradient, and does not sum it over slices of the batch.
+  bool has_own_gradient(const GraphParameter& parameter) const {
+    bool written = false;
+    for (const Node& node : step_.graph.nodes) {
+      if (parameter.gradient < 0 || !contains(node.outputs, parameter.gradient)) continue;
+      const auto* convolution = std::get_if<Conv2dBackwardWeights>(&node.op);
+      if (convolution != nullptr && convolution->problem.piece > 0) return false;
+      written = true;
+    }
+    return written;
   }
 
   void append(Node node, kernels::Kernel kernel) {

@@ -170,8 +170,8 @@ class ModelMemory {
   bool has_images_ = false, has_labels_ = false;
   std::int64_t statistics_elements_ = 0;
   std::vector<PersistentTensor> parameters_, states_, optimizer_states_, averages_;
-  // The addresses of parameters, gradients ("….gradient"), bf16 copies ("….bf16"), states, and the
-  // tensors in optimizer_states_ and averages_.
+  // The addresses of parameters, gradients ("….gradient"), bf16 copies ("….bf16"), states, and
+  // the tensors in optimizer_states_ and averages_.
   std::map<std::string, void*> by_name_;
 };
 

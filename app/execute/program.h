@@ -32,7 +32,7 @@ struct Instruction {
   // Whether the instruction has more thread blocks than fit on the device. Work that starts later
   // then waits until most of the blocks are done.
   bool fills = false;
-  // Whether a device gives free multiprocessors to all other instructions first.
+  // All other instructions get free multiprocessors of a device before this one.
   bool background = false;
   // Set only for an instruction that starts a communication and does not wait for its end. Calling
   // `follow` makes a stream wait for that end.

@@ -29,14 +29,15 @@ class StepInput {
   // different batches. If the device stores all images, `first_image` is the index of the first
   // image of the batch's split (training or test).
   //
-  // What a batch brings (data::BatchOutput) depends on InputOptions::kind: images if `filled`, cuts
-  // if `streamed`, transforms if `resident`; a batch without them throws std::invalid_argument. On
-  // a GPU with `filled`, the caller writes images() instead. Throws std::logic_error if
-  // read_images_of() has to be called first, or if more than Session::steps_ahead() steps are in
-  // flight, because the oldest one may still read the memory that the batch would get.
+  // The batch must have images if InputOptions::kind is `filled`, cuts if it is `streamed`, and
+  // transforms if it is `resident` (data::BatchOutput); otherwise load() throws
+  // std::invalid_argument. On a GPU with `filled`, the batch needs no images, because the caller
+  // writes images(). Throws std::logic_error if read_images_of() has to be called first, or if more
+  // than Session::steps_ahead() steps are in flight, because the oldest one may still read the
+  // memory that the batch would get.
   void load(data::BatchLease batch, std::int64_t first_image = 0, std::span<const int> members = {});
 
-  // Of the control values, the caller sets step and learning_rate. With StepOptions::accumulate, a
+  // The caller sets the control values step and learning_rate. With StepOptions::accumulate, a
   // batch may come in parts (StepKind::train_part). The caller then also sets part and share after
   // each load(), and adds the offset of the part in the batch to first_sample.
   kernels::StepControl& control(int member = 0);

@@ -72,8 +72,8 @@ struct Tensor {
   // messages.
   std::string name;
   TensorRole role = TensorRole::activation;
-  // The type and the shape. For the mask of a ReLU both are placeholders, because its kernel
-  // chooses them (CompiledGraph::descs).
+  // The type and the shape. Those of the mask of a ReLU are not used, because its kernel chooses
+  // them (CompiledGraph::descs).
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
   // The tensor whose layout this one takes if its kernels allow that; -1 if none. The gradient of a

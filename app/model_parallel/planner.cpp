@@ -73,7 +73,7 @@ struct PartitionPlanner::State {
   const int stages_;
   const StepDependences dependences_;
   std::int64_t one_rank_bytes_ = 0;  // bytes of the arena if one rank runs the whole step
-  // What PartitionPlanner::place() got and found.
+  // The times that PartitionPlanner::place() got, and the placement that it found.
   MeasuredOps ops_;
   std::optional<Placed> placed_;
 };
