@@ -53,6 +53,12 @@ convoy_sm90_convolution(forward sm90_im2col.cuh "start_conv<${bf16}, false, fals
 convoy_sm90_convolution(forward_tf32 sm90_im2col.cuh "start_conv<${tf32}, false, false, WindowLoader>")
 convoy_sm90_convolution(forward_sums sm90_im2col.cuh
                         "start_conv<${bf16}, false, false, WindowLoader, gemm::Extra::sums>")
+convoy_sm90_convolution(forward_affine sm90_im2col.cuh
+                        "start_conv<${bf16}, false, false, WindowLoader, gemm::Extra::none, true>")
+convoy_sm90_convolution(forward_affine_sums sm90_im2col.cuh
+                        "start_conv<${bf16}, false, false, WindowLoader, gemm::Extra::sums, true>")
+convoy_sm90_convolution(backward_weights_affine sm90_im2col.cuh
+                        "start_conv<${bf16}, true, true, AffineGradientLoader, gemm::Extra::none, true>")
 convoy_sm90_convolution(forward_sums_tf32 sm90_im2col.cuh
                         "start_conv<${tf32}, false, false, WindowLoader, gemm::Extra::sums>")
 convoy_sm90_convolution(backward_data sm90_im2col.cuh "start_conv<${bf16}, false, true, WindowLoader>")

@@ -6,6 +6,7 @@
 //   batch_norm_forward          {x, sums, gamma, beta, running_mean, running_var,
 //                                [residual: residual]}
 //                               -> {y, [mask: relu_mask]}    y may be x or residual
+//   batch_norm_affine           {sums, gamma, beta, running_mean, running_var} -> {affine}
 //   batch_norm_inference        {x, gamma, beta, running_mean, running_var, [residual: residual]}
 //                               -> {y}                       y may be x or residual
 //   batch_norm_backward_reduce  {x, sums, gamma, beta, dy,
@@ -29,9 +30,13 @@
 //   dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2]; 0 in invalid samples
 // The gradient of the residual is g. dgamma and dbeta are sums over this rank's samples only.
 //
-// forward also updates the running statistics in place, as PyTorch does: new = (1 - momentum) old +
-// momentum batch, with the unbiased variance. If `count` is 0, forward does not change them and
-// normalises with mean 0 and variance 1.
+// affine is f32 [2 C]: the scale invstd gamma and the shift beta - mean scale of each channel. An
+// operation that reads x can then compute y on its own (Conv2dProblem::input_affine). `pixels` of
+// the problem says how many pixels a sample of x has.
+//
+// forward and affine also update the running statistics in place, as PyTorch does: new = (1 -
+// momentum) old + momentum batch, with the unbiased variance. If `count` is 0, they do not change
+// the running statistics, and normalise with mean 0 and variance 1.
 #pragma once
 
 #include <optional>
@@ -62,6 +67,7 @@ struct BatchNormProblem {
   // forward writes a mask, which backward_reduce reads in place of y. Requires relu and residual,
   // and the reference or CUDA backend.
   bool relu_mask = false;
+  std::int64_t pixels = 1;  // H * W, used by batch_norm_affine only
 };
 
 // Throws std::invalid_argument if flags exclude each other, or if other flags need write_gradient
@@ -77,6 +83,7 @@ inline bool differentiates_again(const BatchNormProblem& problem) {
 
 CONVOY_KERNEL(batch_norm_statistics, BatchNormProblem);
 CONVOY_KERNEL(batch_norm_forward, BatchNormProblem);
+CONVOY_KERNEL_WITH_CPU(batch_norm_affine, BatchNormProblem, nullptr);
 CONVOY_KERNEL(batch_norm_inference, BatchNormProblem);
 CONVOY_KERNEL(batch_norm_backward_reduce, BatchNormProblem);
 CONVOY_KERNEL(batch_norm_backward, BatchNormProblem);

@@ -105,6 +105,21 @@ __global__ void __launch_bounds__(kThreads, 3)
   }
 }
 
+// Computes the scale and the shift of each channel, as forward does for bf16, and updates the
+// running statistics.
+__global__ void affine(const __grid_constant__ ForwardOperands of_first,
+                       const __grid_constant__ BatchNormProblem problem, int channels,
+                       std::ptrdiff_t member_stride) {
+  const ForwardOperands o = of_member(of_first, member_stride);
+  const int channel = int(blockIdx.x) * int(blockDim.x) + int(threadIdx.x);
+  if (channel >= channels) return;
+  const double count = count_of(o.control, problem.synchronised, problem.pixels);
+  const Moments moments = moments_of(o.sums, channels, channel, inverse_of(count), problem.epsilon);
+  if (count > 0) update_running(o, moments, count, problem.momentum, channel);
+  const auto one = Affine<bf16>::of(moments, o.gamma[channel], o.beta[channel]);
+  static_cast<float2*>(o.y)[channel] = {one.scale, one.shift};
+}
+
 struct BackwardOperands {
   // dx2 is the gradient from a second operation that reads x, or null.
   const void *x, *dy, *dx2;
@@ -253,6 +268,24 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
 Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
   return normalise("batch_norm_forward", problem, request, 1);
 }
+Kernel batch_norm_affine(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_affine";
+  require_counts(operation, request, 5, 1);
+  auto& in = request.inputs;
+  const std::int64_t channels = in[1].shape[0];
+  require_vector(operation, in[0], DType::f64, {2, channels});
+  for (int at = 1; at < 5; ++at) require_vector(operation, in[at], DType::f32, {channels});
+  require_vector(operation, request.outputs[0], DType::f32, {2 * channels});
+  return device_kernel([=](const BoundOperands& b, Stream stream) {
+    ForwardOperands o{};
+    o.y = b.outputs[0], o.sums = b.in<double>(0), o.gamma = b.in(1), o.beta = b.in(2);
+    o.running_mean = b.inout(3), o.running_var = b.inout(4), o.control = b.control();
+    constexpr int kChannels = 64;  // of a block
+    launch(affine, unsigned(ceil_div(channels, kChannels)), kChannels, stream, b.members, o, problem,
+           int(channels));
+  });
+}
+
 Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
   return normalise("batch_norm_inference", problem, request, 0);
 }

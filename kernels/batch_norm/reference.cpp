@@ -81,6 +81,16 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   });
 }
 
+// Updates the running statistics by those of the batch.
+static void update_running(const BatchNormProblem& problem, const Moments& m, float* mean, float* variance) {
+  if (m.count == 0) return;
+  const double keep = 1 - double(problem.momentum), unbiased = m.count > 1 ? m.count / (m.count - 1) : 1;
+  for (std::size_t c = 0; c < m.mean.size(); ++c) {
+    mean[c] = static_cast<float>(keep * mean[c] + problem.momentum * m.mean[c]);
+    variance[c] = static_cast<float>(keep * variance[c] + problem.momentum * m.variance[c] * unbiased);
+  }
+}
+
 Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
   const char* operation = "batch_norm_forward";
   require_batch_norm_activation(operation, problem);
@@ -100,16 +110,29 @@ Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& reques
       for_each_element(e, 0, e.n, [&](std::int64_t i, std::int64_t) {
         operands.out<std::int32_t>(1)[i] = operands.out(0)[i] > 0;
       });
-    if (m.count == 0) return;
-    const double keep = 1 - double(problem.momentum), unbiased = m.count > 1 ? m.count / (m.count - 1) : 1;
-    float *mean = operands.inout(4), *variance = operands.inout(5);
-    for (std::int64_t c = 0; c < e.c; ++c) {
-      mean[c] = static_cast<float>(keep * mean[c] + problem.momentum * m.mean[c]);
-      variance[c] = static_cast<float>(keep * variance[c] + problem.momentum * m.variance[c] * unbiased);
-    }
+    update_running(problem, m, operands.inout(4), operands.inout(5));
   };
   if (problem.residual) return host_kernel(body, {{0, 0}, {6, 0}});
   return host_kernel(body, {{0, 0}});
+}
+
+Kernel batch_norm_affine(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_affine";
+  require_counts(operation, request, 5, 1);
+  require_row_major(operation, request);
+  const std::int64_t channels = request.inputs[1].shape[0];
+  check_sums(operation, request.inputs[0], channels);
+  require_shape(operation, "affine", request.outputs[0], {2 * channels});
+  return host_kernel([=](const BoundOperands& operands) {
+    const ImageExtents e{1, channels, 1, problem.pixels};
+    const Moments m = moments_of_sums(problem, e, *operands.control(), operands.in<double>(0));
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const auto scale = static_cast<float>(m.invstd[c] * operands.in(1)[c]);
+      operands.out(0)[2 * c] = scale;
+      operands.out(0)[2 * c + 1] = static_cast<float>(operands.in(2)[c] - m.mean[c] * scale);
+    }
+    update_running(problem, m, operands.inout(3), operands.inout(4));
+  });
 }
 
 Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {

@@ -28,6 +28,12 @@ Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Sh
   return y;
 }
 
+bool suits_input_affine(const Conv2dProblem& problem, const Shape& weights) {
+  constexpr std::array kNone{0, 0}, kOne{1, 1};
+  return weights[2] == 1 && weights[3] == 1 && problem.stride == kOne && problem.padding == kNone &&
+         problem.groups == 1 && problem.piece == 0 && weights[0] % 8 == 0 && weights[1] % 8 == 0;
+}
+
 bool conv2d_fuses_input_norm(Backend backend) {
   return backend == Backend::cuda && cuda::conv2d_fuses_input_norm();
 }

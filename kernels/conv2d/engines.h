@@ -66,6 +66,8 @@ struct Task {
   // The groups are neighbouring pixels of a 1x1 convolution, and all have the same filters. Only
   // the im2col engine makes such tasks, and only for itself (joined_pixels.h).
   bool joined = false;
+  // forward and backward_weights read x through this function (Conv2dProblem::input_affine).
+  std::optional<InputAffine> input_affine = std::nullopt;
 
   // Returns whether there is work in addition to the product, its bias and its ReLU.
   bool has_extra() const { return statistics || input_relu || input_norm; }
@@ -110,9 +112,10 @@ struct Buffers {
   void* out = nullptr;            // y, dx or dweights
   const float* bias = nullptr;
   float* dbias = nullptr;
-  double* sums = nullptr;   // [2, K], for plans that write the sums of y
-  const void* x = nullptr;  // for backward_data with input_relu
-  InputNorm norm = {};      // for backward_data with input_norm, in plans that fuse it
+  double* sums = nullptr;         // [2, K], for plans that write the sums of y
+  const void* x = nullptr;        // for backward_data with input_relu
+  InputNorm norm = {};            // for backward_data with input_norm, in plans that fuse it
+  const float* affine = nullptr;  // for input_affine
   const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
   MemberLayout members = {};

@@ -1,5 +1,6 @@
 // Convolves in plain loops.
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/conv2d/input_norm.h"
 #include "kernels/conv2d/pieces.h"
@@ -57,8 +58,21 @@ void store(const std::vector<double>& from, float* to) {
 
 }  // namespace
 
+// Returns the function by which forward and backward_weights read an element of x (input_affine).
+static auto reader_of_x(const Conv2dProblem& problem, const Extents& e, const float* x, const float* affine) {
+  return [=](std::int64_t i) {
+    if (!problem.input_affine) return x[i];
+    const std::int64_t channel = i / (e.h * e.w) % e.c;
+    const float value = x[i] * affine[2 * channel] + affine[2 * channel + 1];
+    return std::isnan(value) ? value
+                             : std::clamp(value, problem.input_affine->least, problem.input_affine->most);
+  };
+}
+
 Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
-  require_counts("conv2d_forward", request, problem.bias ? 3 : 2, writes_sums(problem) ? 2 : 1);
+  const int affine_at = problem.bias ? 3 : 2;
+  require_counts("conv2d_forward", request, affine_at + problem.input_affine.has_value(),
+                 writes_sums(problem) ? 2 : 1);
   require_row_major("conv2d_forward", request);
   if (writes_sums(problem)) {
     require_dtype("conv2d_forward", "sums", request.outputs[1], DType::f64);
@@ -66,12 +80,15 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   }
   const Extents e =
       extents_of("conv2d_forward", problem, request.inputs[0], request.inputs[1], request.outputs[0]);
+  if (problem.input_affine) require_shape("conv2d_forward", "affine", request.inputs[affine_at], {2 * e.c});
   return host_kernel([=](const BoundOperands& operands) {
+    const auto x_at =
+        reader_of_x(problem, e, operands.in(0), problem.input_affine ? operands.in(affine_at) : nullptr);
     std::vector<double> y(e.n * e.k * e.p * e.q, 0.0);
     if (problem.bias)
       for (std::size_t i = 0; i < y.size(); ++i) y[i] = operands.in(2)[i / (e.p * e.q) % e.k];
     for_each_product(problem, e, [&](std::int64_t ix, std::int64_t iw, std::int64_t iy) {
-      y[iy] += double(operands.in(0)[ix]) * operands.in(1)[iw];
+      y[iy] += double(x_at(ix)) * operands.in(1)[iw];
     });
     if (problem.relu)
       for (double& value : y) value = value < 0 ? 0 : value;
@@ -110,15 +127,17 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
   if (problem.piece > 0)
     return backward_weights_in_pieces(Backend::reference, conv2d_backward_weights, problem, request);
-  require_counts("conv2d_backward_weights", request, 2, problem.bias ? 2 : 1);
+  require_counts("conv2d_backward_weights", request, problem.input_affine ? 3 : 2, problem.bias ? 2 : 1);
   require_row_major("conv2d_backward_weights", request);
   const Extents e = extents_of("conv2d_backward_weights", problem, request.inputs[0], request.outputs[0],
                                request.inputs[1]);
   return host_kernel([=](const BoundOperands& operands) {
-    const float *x = operands.in(0), *dy = operands.in(1);
+    const float* dy = operands.in(1);
+    const auto x_at =
+        reader_of_x(problem, e, operands.in(0), problem.input_affine ? operands.in(2) : nullptr);
     std::vector<double> dweights(e.k * e.c_group * e.r * e.s, 0.0), dbias(e.k, 0.0);
     for_each_product(problem, e, [&](std::int64_t ix, std::int64_t iw, std::int64_t iy) {
-      dweights[iw] += double(x[ix]) * dy[iy];
+      dweights[iw] += double(x_at(ix)) * dy[iy];
     });
     store(dweights, operands.out(0));
     if (!problem.bias) return;

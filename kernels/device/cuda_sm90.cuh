@@ -94,6 +94,14 @@ __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, c
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
+// Copies plain bytes. Both addresses and `bytes` are multiples of 16.
+__device__ inline void load_bytes(const void* from, int bytes, void* to, std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
 __device__ inline void load_2d(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x, int y) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, "

@@ -33,7 +33,8 @@ struct Options {
   std::int64_t batch = 256, size = 0, channels = 0;
   int candidates = 4;
   double milliseconds = 3;
-  bool every = false, json = false, cudnn = true, statistics = false, norm_gradients = false;
+  bool every = false, json = false, cudnn = true, statistics = false, norm_inputs = false,
+       norm_gradients = false;
   std::vector<std::string> directions;
 };
 
@@ -44,6 +45,8 @@ struct Group {
   int count = 0;
   // Whether the layer reads the images. Then the gradient of its input is not needed.
   bool first = false;
+  // Whether the layer can apply a batch norm when it reads its input.
+  bool applies_norm = false;
 };
 
 std::vector<Group> groups_of(const Options& options) {
@@ -54,6 +57,9 @@ std::vector<Group> groups_of(const Options& options) {
     if (op == nullptr) continue;
     const Shape x = network.input_shapes(layer)[0], y = layer.output;
     Group group{{}, layer.name, 1, layer.inputs[0] == network.input()};
+    kernels::Conv2dProblem problem;
+    problem.stride = op->stride, problem.padding = op->padding, problem.groups = op->groups;
+    group.applies_norm = suits_input_affine(problem, {y[1], x[1] / op->groups, op->kernel[0], op->kernel[1]});
     group.forward.math = options.precision;
     group.forward.statistics = options.statistics && !op->bias;
     group.forward.geometry = {int(x[0]),
@@ -134,6 +140,8 @@ class ConvBenchmark {
     Task task = group.forward;
     task.direction = direction;
     task.statistics = task.statistics && direction == Direction::forward;
+    if (options_.norm_inputs && group.applies_norm && direction != Direction::backward_data)
+      task.input_affine.emplace().least = 0;
     task.input_norm = options_.norm_gradients && direction == Direction::backward_data;
     task.input_norm =
         task.input_norm && std::ranges::any_of(conv::candidates(task), &conv::Plan::fuses_extra);
@@ -173,6 +181,7 @@ class ConvBenchmark {
                                   {"task", task.to_string()},
                                   {"plan", plan.to_string()},
                                   {"statistics", task.statistics && plan.fuses_extra},
+                                  {"norm_inputs", task.input_affine.has_value()},
                                   {"norm_gradients", task.input_norm},
                                   {"microseconds", timing.microseconds},
                                   {"microseconds_first", first},
@@ -254,6 +263,10 @@ void add_bench_conv(CLI::App& bench) {
   verb->add_flag("--statistics", options->statistics,
                  "forward also sums up for batch norm, as training does, where an engine can on the way out; "
                  "other layers, and cuDNN, are timed without");
+  verb->add_flag(
+      "--norm-inputs", options->norm_inputs,
+      "1x1 forward and backward_weights also apply a batch norm with ReLU as they read their input, "
+      "in bf16; cuDNN is timed without");
   verb->add_flag("--norm-gradients", options->norm_gradients,
                  "backward_data also does a batch norm's backward_reduce, of its gradient and another one, "
                  "where an engine can on the way out; other layers, and cuDNN, are timed without");

@@ -47,7 +47,7 @@ struct Bench::State {
   };
   Task task;
   std::vector<Set> sets;
-  DeviceBuffer bias, dbias, sums, x, control, workspace;
+  DeviceBuffer bias, dbias, sums, x, affine, control, workspace;
   // Operands of Conv2dProblem::input_norm, in addition to `x` and `sums`.
   DeviceBuffer dy2, mask, norm_sums, dgamma;
 
@@ -76,6 +76,7 @@ struct Bench::State {
                 .dgamma = reinterpret_cast<float*>(dgamma.data()),
                 .dbeta = b.dbias,
                 .epsilon = 1e-5f};
+    if (task.input_affine) b.affine = reinterpret_cast<const float*>(affine.data());
     b.control = reinterpret_cast<const StepControl*>(control.data());
     b.workspace = workspace.data();
     return b;
@@ -102,6 +103,7 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
     gemm::fill_random(buffer.data(), of, count, seed, gemm::kBenchStream);
   };
   if (task.input_relu || task.input_norm) random(s.x, task.type(), sizes.x, 8);
+  if (task.input_affine) random(s.affine, DType::f32, 2 * task.geometry.c, 11);
   if (task.input_norm) {
     random(s.dy2, task.type(), sizes.x, 9);
     const auto pack = std::int64_t(16 / type);  // how many elements one byte of the mask covers

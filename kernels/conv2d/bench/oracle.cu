@@ -17,7 +17,8 @@ __device__ Index split(std::int64_t index, int height, int width, int channels) 
 // Returns product number `i` of the products that add up to an output element. Products with
 // padding are 0.
 template <typename T>
-__device__ double product(const Task& task, const Buffers& b, std::int64_t element, std::int64_t i) {
+__device__ double product(const Task& task, const Buffers& b, InputAffine limits, std::int64_t element,
+                          std::int64_t i) {
   const Geometry& g = task.geometry;
   const int c_group = g.c / g.groups, k_group = g.k / g.groups;
   std::int64_t n, k, p, q, r, s, c, h, w;  // channel c counts from the group's first channel
@@ -52,14 +53,20 @@ __device__ double product(const Task& task, const Buffers& b, std::int64_t eleme
   const auto load = [](const void* from, std::int64_t at) {
     return double(cuda::to_float(static_cast<const T*>(from)[at]));
   };
-  if (task.direction == Direction::forward) return load(b.images, x_at) * load(b.weights, filter_at);
+  const auto load_x = [&]() -> double {
+    const auto x = static_cast<float>(load(b.images, x_at));
+    if (b.affine == nullptr) return x;
+    const float value = fmaf(x, b.affine[2 * channel], b.affine[2 * channel + 1]);
+    return cuda::to_float(T(fminf(fmaxf(value, limits.least), limits.most)));
+  };
+  if (task.direction == Direction::forward) return load_x() * load(b.weights, filter_at);
   if (task.direction == Direction::backward_data) return load(b.images, y_at) * load(b.weights, filter_at);
-  return load(b.images, x_at) * load(b.dy, y_at);
+  return load_x() * load(b.dy, y_at);
 }
 
 // A block computes the expected value of one sampled element.
 template <typename T>
-__global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* samples) {
+__global__ void evaluate(const __grid_constant__ Task task, Buffers b, InputAffine limits, Sample* samples) {
   Sample& sample = samples[blockIdx.x];
   const Geometry& g = task.geometry;
   const std::int64_t taps = std::int64_t{g.r} * g.s;
@@ -68,7 +75,7 @@ __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* s
                                                                              : std::int64_t{g.n} * g.p * g.q;
   double sum = 0, magnitude = 0;
   for (std::int64_t i = threadIdx.x; i < products; i += blockDim.x) {
-    const double value = product<T>(task, b, sample.index, i);
+    const double value = product<T>(task, b, limits, sample.index, i);
     sum += value;
     magnitude += fabs(value);
   }
@@ -108,10 +115,11 @@ __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* s
 
 void evaluate_samples(const Task& task, const Buffers& buffers, Sample* samples, std::int64_t count,
                       cudaStream_t stream) {
+  const InputAffine limits = task.input_affine.value_or(InputAffine{});
   if (task.type() == DType::bf16)
-    evaluate<cuda::bf16><<<unsigned(count), 128, 0, stream>>>(task, buffers, samples);
+    evaluate<cuda::bf16><<<unsigned(count), 128, 0, stream>>>(task, buffers, limits, samples);
   else
-    evaluate<float><<<unsigned(count), 128, 0, stream>>>(task, buffers, samples);
+    evaluate<float><<<unsigned(count), 128, 0, stream>>>(task, buffers, limits, samples);
   CONVOY_CUDA(cudaGetLastError());
 }
 

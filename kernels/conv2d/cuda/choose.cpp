@@ -15,9 +15,10 @@ constexpr int kPlansOfAnEngine = 4;
 constexpr double kSampleMicroseconds = 500;
 
 std::string key_of(const Task& task) {
-  return fmt::format("{} | conv2d {}{}{}{}{}{}", gemm::device_name(), task.to_string(),
+  return fmt::format("{} | conv2d {}{}{}{}{}{}{}", gemm::device_name(), task.to_string(),
                      task.bias ? " bias" : "", task.relu ? " relu" : "", task.statistics ? " statistics" : "",
-                     task.input_relu ? " input relu" : "", task.input_norm ? " input norm" : "");
+                     task.input_relu ? " input relu" : "", task.input_norm ? " input norm" : "",
+                     task.input_affine ? " input affine" : "");
 }
 
 }  // namespace

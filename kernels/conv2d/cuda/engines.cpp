@@ -40,7 +40,9 @@ std::size_t engine_bytes(const Plan& plan) { return gemm::round_up(plan.workspac
 
 }  // namespace
 
-bool supports(Engine engine, const Task& task) { return entry_of(engine).supports(task); }
+bool supports(Engine engine, const Task& task) {
+  return (!task.input_affine || engine == Engine::im2col) && entry_of(engine).supports(task);
+}
 
 std::vector<Plan> candidates(Engine engine, const Task& task) {
   if (!supports(engine, task))

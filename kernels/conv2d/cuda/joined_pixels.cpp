@@ -24,8 +24,8 @@ bool joining_pays(const Task& task, int joined) {
 
 Task with_joined_pixels(const Task& task) {
   const Geometry& g = task.geometry;
-  if (g.groups != 1 || g.taps() != 1 || g.stride[0] != 1 || g.stride[1] != 1 || g.padding[0] != 0 ||
-      g.padding[1] != 0)
+  if (task.input_affine || g.groups != 1 || g.taps() != 1 || g.stride[0] != 1 || g.stride[1] != 1 ||
+      g.padding[0] != 0 || g.padding[1] != 0)
     return task;
   const int joined = cuda::joined_pixels(task.type(), std::int64_t{g.h} * g.w, {g.c, g.k});
   if (joined == 1 || !joining_pays(task, joined)) return task;

@@ -42,6 +42,12 @@ Task task_of(const char* operation, Direction direction, const Conv2dProblem& pr
   return task;
 }
 
+void require_affine(TensorDesc& affine, std::int64_t channels) {
+  require_layout("conv2d", affine, Layout::row_major);
+  require_dtype("conv2d", "affine", affine, DType::f32);
+  require_shape("conv2d", "affine", affine, {2 * channels});
+}
+
 // Returns the plan for a batch of `batch` samples, of which the task's samples are a slice. The
 // order of a sum over k does not depend on the number of samples, so each sample gets the same bits
 // as in the whole batch. Throws std::invalid_argument if the plan does not suit the slice.
@@ -123,7 +129,9 @@ bool conv2d_fuses_input_norm() { return gemm::device_present() && gemm::device_f
 
 Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   const char* operation = "conv2d_forward";
-  require_counts(operation, request, problem.bias ? 3 : 2, writes_sums(problem) ? 2 : 1);
+  const int affine_at = problem.bias ? 3 : 2;
+  require_counts(operation, request, affine_at + problem.input_affine.has_value(),
+                 writes_sums(problem) ? 2 : 1);
   TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
   for (TensorDesc* desc : {&x, &weights, &y}) require_activation_layout(operation, *desc);
   if (problem.bias) require_bias(operation, request.inputs[2], weights.shape[0]);
@@ -131,6 +139,8 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   Task task = task_of(operation, Direction::forward, problem, x.shape, weights.shape, y, type);
   task.relu = problem.relu;
   task.statistics = problem.statistics;
+  task.input_affine = problem.input_affine;
+  if (problem.input_affine) require_affine(request.inputs[affine_at], x.shape[1]);
   if (writes_sums(problem)) {
     require_layout(operation, request.outputs[1], Layout::row_major);
     require_dtype(operation, "sums", request.outputs[1], DType::f64);
@@ -144,6 +154,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
     buffers.weights = operands.inputs[1];
     buffers.out = operands.outputs[0];
     if (problem.bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
+    if (problem.input_affine) buffers.affine = static_cast<const float*>(operands.inputs[affine_at]);
     if (task.statistics) buffers.sums = static_cast<double*>(operands.outputs[1]);
     buffers.control = operands.control;
   });
@@ -190,19 +201,22 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   if (problem.piece > 0)
     return backward_weights_in_pieces(Backend::cuda, conv2d_backward_weights, problem, request);
   const char* operation = "conv2d_backward_weights";
-  require_counts(operation, request, 2, problem.bias ? 2 : 1);
+  require_counts(operation, request, problem.input_affine ? 3 : 2, problem.bias ? 2 : 1);
   TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];
   for (TensorDesc* desc : {&x, &dy, &dweights}) require_activation_layout(operation, *desc);
   require_dtype(operation, "dweights", dweights, DType::f32);
   if (problem.bias) require_bias(operation, request.outputs[1], dweights.shape[0]);
   const DType type = common_dtype(operation, {&x, &dy});
-  const Task task =
-      task_of(operation, Direction::backward_weights, problem, x.shape, dweights.shape, dy, type);
+  Task task = task_of(operation, Direction::backward_weights, problem, x.shape, dweights.shape, dy, type);
+  task.input_affine = problem.input_affine;
+  if (problem.input_affine) require_affine(request.inputs[2], x.shape[1]);
   return kernel_of(task, conv::chosen(task),
-                   [bias = problem.bias](conv::Buffers& buffers, const Operands& operands) {
+                   [bias = problem.bias, affine = problem.input_affine.has_value()](
+                       conv::Buffers& buffers, const Operands& operands) {
                      buffers.images = operands.inputs[0];
                      buffers.dy = operands.inputs[1];
                      buffers.out = operands.outputs[0];
+                     if (affine) buffers.affine = static_cast<const float*>(operands.inputs[2]);
                      if (bias) buffers.dbias = static_cast<float*>(operands.outputs[1]);
                    });
 }

@@ -126,6 +126,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   call.packing = pack_steps(task, tile_of(plan));
   call.filter_taps = view.filter_taps;
   call.window.matrix = is_matrix(task, view);
+  if (task.input_affine) call.affine = {b.affine, g.c, task.input_affine->least, task.input_affine->most};
   call.images = images_map(maps, task, view, folds ? workspace.images : b.images,
                            (weights ? depth : tile.rows) + tile.taps - 1, channels, swizzle);
   call.m = int(product.m);
@@ -229,6 +230,10 @@ void clear(void* data, std::size_t bytes, cudaStream_t stream, MemberLayout memb
 
 using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
 Sm90Start start_of(const Task& task, int tile, int splits) {
+  if (task.input_affine) {
+    if (task.direction == Direction::backward_weights) return sm90_conv_backward_weights_affine;
+    return sums(task, splits) ? sm90_conv_forward_affine_sums : sm90_conv_forward_affine;
+  }
   const bool tf32 = task.math == Math::tf32;
   if (is_mn_major(task)) return sm90_conv_backward_weights_tf32;
   if (norms(task, splits)) return tf32 ? sm90_conv_backward_data_norm_tf32 : sm90_conv_backward_data_norm;

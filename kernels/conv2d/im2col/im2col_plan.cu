@@ -62,7 +62,8 @@ bool is_matrix(const Task& task, const View& view) {
 }
 
 bool gradient_is_transposed(const Task& task, int tile) {
-  return task.direction == Direction::backward_weights && gemm::is_narrow(tile_at(task, tile));
+  return task.direction == Direction::backward_weights &&
+         (task.input_affine || gemm::is_narrow(tile_at(task, tile)));
 }
 
 bool transposes(const Task& task, int tile) {
@@ -181,11 +182,18 @@ Im2colWorkspace carve(const Task& task, Engine engine, int tile, int splits, voi
   return workspace;
 }
 
+// Returns whether the windows are the pixels themselves.
+static bool is_pointwise(const Geometry& g) {
+  return g.taps() == 1 && g.stride[0] == 1 && g.stride[1] == 1 && g.padding[0] == 0 && g.padding[1] == 0 &&
+         g.groups == 1;
+}
+
 bool suits_tma(const Task& task, Engine engine) {
   const Geometry& g = task.geometry;
   const int multiple = int(16 / bytes_of(task.type()));
   if (gemm::device_facts().major != 9 || task.math == Math::fp32 || g.k % multiple != 0) return false;
   if (engine == Engine::im2col && g.c % multiple != 0) return false;
+  if (task.input_affine && (task.math != Math::bf16 || !is_pointwise(g))) return false;
   if (engine == Engine::folded && !suits_space_to_depth(task)) return false;
   for (int axis = 0; axis < 2; ++axis)
     if (strided(task) && g.dilation[axis] != 1 && g.stride[axis] != 1) return false;
@@ -266,7 +274,9 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   for (int tile = 0; tile < tile_count(task); ++tile) {
     // Skip tiles for which no kernel is compiled. For operands whose k is not contiguous
     // (is_mn_major()), every tile has a kernel.
-    if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
+    if (task.input_affine ? !has_affine_kernel(kSm90Tiles[tile], weights)
+                          : !is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights))
+      continue;
     if (!suits(task, engine, tile_at(task, tile))) continue;
     // Tiles that end in half a TMA box are stored by threads, whose code supports neither gaps
     // between rows nor a mask. So skip these tiles if there are gaps or a mask.

@@ -83,8 +83,8 @@ struct StoreTarget {
     // For backward_weights: filters [K][taps][C] in memory. A row of the tile is a filter. The
     // columns of a tap are its channels, padded to blocks of 64 or, with Channels32, of 32.
     filters,
-    // For backward_weights by narrow tiles: [taps][C][K] in memory. A column of the tile is a
-    // filter. The rows of a tap are its channels, padded to blocks of 64.
+    // For backward_weights by narrow tiles or with input_affine: [taps][C][K] in memory. A column
+    // of the tile is a filter. The rows of a tap are its channels, padded to blocks of 64.
     transposed_filters,
   };
   Kind kind = Kind::matrix;
@@ -116,7 +116,8 @@ struct Sm90ConvCall {
   // backward_weights in tf32 writes its result here and not through the map `c`. The layout is
   // [splits][m filters][taps][channels].
   float* gradient;
-  int taps, channels;  // the extents of `gradient`
+  int taps, channels;          // the extents of `gradient`
+  gemm::AffineOperand affine;  // for input_affine
   MemberLayout members;
 };
 
@@ -142,6 +143,12 @@ constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
               : tile.rows <= 128);
 }
 
+// Returns whether the tile has a kernel with input_affine (Conv2dProblem), in bf16.
+constexpr bool has_affine_kernel(const gemm::Sm90Tile& tile, bool weights) {
+  return has_kernel(tile, gemm::Math::bf16, weights) && tile.taps == 1 && !gemm::is_narrow(tile) &&
+         tile.channels32 == gemm::Channels32::none && (tile.rows > 64 || weights);
+}
+
 // Runs forward, or backward_data with a transposed copy of the filters (transposes()).
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
 // Run forward and also write column sums of y.
@@ -158,6 +165,10 @@ void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t st
 void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_norm_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);
+// Run forward and backward_weights with input_affine (Conv2dProblem).
+void sm90_conv_forward_affine(const Sm90ConvCall& call, cudaStream_t stream);
+void sm90_conv_forward_affine_sums(const Sm90ConvCall& call, cudaStream_t stream);
+void sm90_conv_backward_weights_affine(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 
 }  // namespace convoy::kernels::conv

@@ -4,6 +4,7 @@
 
 #include "kernels/conv2d/im2col/sm90_call.h"
 #include "kernels/device/cuda_members.cuh"
+#include "kernels/gemm/wgmma/sm90_affine.cuh"
 #include "kernels/gemm/wgmma/sm90_launch.cuh"
 
 namespace convoy::kernels::conv {
@@ -68,6 +69,13 @@ struct LoaderParameters {
   FilterTaps filter_taps;
   PackSteps packing;
   int left_out_bytes;
+  gemm::AffineOperand affine;
+  std::ptrdiff_t member_stride;
+  __device__ gemm::AffineOperand affine_of(int member) const {
+    gemm::AffineOperand of_member = affine;
+    of_member.of_channels = cuda::moved(affine.of_channels, member_stride * member);
+    return of_member;
+  }
   __device__ const CUtensorMap* images_map(int member) const {
     return sm90::map_of(images, images_of_others, member);
   }
@@ -108,8 +116,13 @@ class WindowLoader {
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
     load_a(a, full);
     load_tap(0, b, full);
+    if constexpr (Config::affine_bytes > 0)
+      sm90::load_bytes(p_.affine_of(member_).of_channels + 2 * channel(), affine_bytes(), b + Config::b_bytes,
+                       full);
     advance();
   }
+  // Returns the bytes of the scales and shifts in a stage.
+  __device__ int affine_bytes() const { return 8 * min(Config::depth, p_.affine.channels - channel()); }
   // Loads A without B. In tiles whose taps share pixels, one box of A serves several taps.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
@@ -256,20 +269,27 @@ class RowGradientLoader {
   WindowLoad::Pixel at_;
 };
 
+// With input_affine, x is A of the product, because A may be in registers.
+template <class Config>
+using AffineGradientLoader = GradientLoader<Config, true>;
+
 inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
-  return {call.images.first, call.other.first, call.half.first,  call.images.others, call.other.others,
-          call.half.others,  call.window,      call.filter_taps, call.packing,       call.left_out_bytes};
+  return {call.images.first, call.other.first,    call.half.first, call.images.others,
+          call.other.others, call.half.others,    call.window,     call.filter_taps,
+          call.packing,      call.left_out_bytes, call.affine,     call.members.stride};
 }
 
 // Launches the kernel of a tile for which has_kernel() is true.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
-          gemm::Extra extra = gemm::Extra::none>
+          gemm::Extra extra = gemm::Extra::none, bool affine = false>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
   gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr bool kHalfBox = gemm::ends_in_half_box(gemm::kSm90Tiles[tile], math);
     constexpr bool kLeftOut = kHalfBox && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
-    if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {
-      using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
+    constexpr bool kExists = affine ? has_affine_kernel(gemm::kSm90Tiles[tile], a_mn_major)
+                                    : has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut;
+    if constexpr (kExists) {
+      using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile, affine>;
       static_assert(Config::k_taps == gemm::depth_taps(gemm::kSm90Tiles[tile]));
       gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, StoreTargetOf<Config>>>(
           loader_parameters(call),

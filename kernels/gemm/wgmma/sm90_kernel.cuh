@@ -19,12 +19,15 @@ namespace convoy::kernels::gemm {
 enum class Consumers { cooperative, ping_pong };
 
 template <Math math_, bool a_mn_major_, bool b_mn_major_, int rows_, int columns_, int cluster_,
-          Consumers consumers_, int taps_ = 1, Channels32 channels32 = Channels32::none>
+          Consumers consumers_, int taps_ = 1, Channels32 channels32 = Channels32::none,
+          bool affine_a_ = false>
 struct TileConfig {
   static constexpr Math math = math_;
   static constexpr bool a_mn_major = a_mn_major_, b_mn_major = b_mn_major_;
   static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
+  // Whether consumers read A into registers and apply an AffineOperand (sm90_affine.cuh).
+  static constexpr bool affine_a = affine_a_;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
   // A stage has as many values of k as fill a row of 128 bytes (TMA's 128-byte swizzle), or of 64
   // bytes (Channels32).
@@ -42,7 +45,7 @@ struct TileConfig {
   static constexpr int row_blocks = consumer_rows / 64;
   // Tiles of 64 columns exchange A and B (`swapped`), and so compute C transposed. One product of
   // 64 x `rows` elements reads less shared memory than several products of 64 x 64 elements.
-  static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
+  static constexpr bool swapped = ping_pong && columns == 64 && rows > 64 && !affine_a;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
   // If n is contiguous: the number of TMA boxes of B, and the bytes of one box. The last box may be
@@ -61,10 +64,12 @@ struct TileConfig {
                        loaded_b_bytes =
                            taps_in_columns ? (depth + taps - 1) * b_row_bytes : columns * depth_bytes,
                        loaded_bytes = loaded_a_bytes + (has_tap_ring ? 0 : loaded_b_bytes);
+  // If A's channels are k, a stage also has the scales and shifts of its channels.
   static constexpr int a_bytes = (loaded_a_bytes + 1023) / 1024 * 1024,
                        b_bytes = b_mn_major && !taps_in_columns ? column_boxes * column_box_bytes
                                                                 : (loaded_b_bytes + 1023) / 1024 * 1024,
-                       stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
+                       affine_bytes = affine_a && !a_mn_major ? 1024 : 0,
+                       stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes) + affine_bytes;
   // A staged box is a TMA box of C (64 rows of 128 bytes) in shared memory, before TMA stores it.
   static constexpr int staging_bytes = 64 * 128;
   static constexpr int box_columns = 128 / element_bytes;
@@ -297,6 +302,14 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
   if constexpr (Config::has_tap_ring) taps.release(previous_tap, lane);
 }
 
+// Does the same as multiply_item() with an A in registers, to which it applies `affine`. The
+// operands of the work item begin at row `row` of C and at block `k_begin` of k. In
+// sm90_affine.cuh.
+template <class Config, class Store>
+__device__ inline void multiply_affine_item(Accumulators<Config>& sums, Ring<Config>& ring,
+                                            std::uint64_t* next_turn, int first_row, int row, int k_begin,
+                                            int k_end, const AffineOperand& affine, const Store& output);
+
 // Calls work(member, block, blocks) for each share of work of this block. A share is what one block
 // would compute in a launch for a single member (MemberLayout, kernels/device/kernel.h). So the
 // sums of a member are added in the same order in every launch. With clusters, "block" means a
@@ -377,7 +390,9 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
           for (int k = item.k_begin; k < item.k_end; ++k) {
             // Wait until the stage is free, then issue its loads.
             const int left_out = Loader::left_out_bytes(loader);
-            ring.claim(Config::loaded_bytes - (Config::has_tap_ring ? 0 : left_out));
+            int bytes = Config::loaded_bytes - (Config::has_tap_ring ? 0 : left_out);
+            if constexpr (Config::affine_bytes > 0) bytes += item_loader.affine_bytes();
+            ring.claim(bytes);
             std::uint8_t* stage = ring.stage();
             if constexpr (Config::has_tap_ring) {
               item_loader.load_a(stage, ring.arrived());
@@ -431,8 +446,12 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
         const int row = m_tile * Config::rows + first_row, column = item.n_tile * Config::columns;
         // Main loop: multiply all stages of the work item.
         output.prefetch_mask(row, column);
-        multiply_item<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row, item.k_end - item.k_begin,
-                              lane, output);
+        if constexpr (Config::affine_a)
+          multiply_affine_item<Config>(sums, ring, turns + (consumer ^ 1), first_row, row, item.k_begin,
+                                       item.k_end, loader.affine_of(member), output);
+        else
+          multiply_item<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row,
+                                item.k_end - item.k_begin, lane, output);
         // Epilogue: finish and store the sums.
         output.tile(sums, row, column, item.split, ring);
       }

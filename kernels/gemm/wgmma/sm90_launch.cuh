@@ -13,11 +13,14 @@
 
 namespace convoy::kernels::gemm {
 
-template <Math math, bool a_mn_major, bool b_mn_major, int tile>
-using Sm90Config = TileConfig<math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns,
-                              kSm90Tiles[tile].cluster,
-                              kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative,
-                              kSm90Tiles[tile].taps, kSm90Tiles[tile].channels32>;
+// With `affine_a`, both consumer warpgroups always work on the same tile if it has enough rows. One
+// alone computes A more slowly than memory delivers it.
+template <Math math, bool a_mn_major, bool b_mn_major, int tile, bool affine_a = false>
+using Sm90Config = TileConfig<
+    math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns, kSm90Tiles[tile].cluster,
+    kSm90Tiles[tile].ping_pong && !(affine_a && kSm90Tiles[tile].rows > 64) ? Consumers::ping_pong
+                                                                            : Consumers::cooperative,
+    kSm90Tiles[tile].taps, kSm90Tiles[tile].channels32, affine_a>;
 
 // Starts a kernel in clusters of `cluster` blocks along x. The kernel may begin before the previous
 // kernel has ended (programmatic dependent launch).

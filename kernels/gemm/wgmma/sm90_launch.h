@@ -157,6 +157,14 @@ inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 // code would slow down the plain kernel.
 enum class Extra : std::uint8_t { none, sums, mask };
 
+// Applied to A before the product (sm90_affine.cuh): min(max(scale a + shift, least), most), with a
+// scale and a shift for each channel. A's channels are k or, if m is contiguous, rows.
+struct AffineOperand {
+  const float* of_channels;  // [channels][2]: scale and shift
+  int channels;
+  float least, most;
+};
+
 // Says how many shares of work a launch has: `blocks` for each member (kernels/device/kernel.h). A
 // share is what one block would compute in a launch for a single member. The first `longer` shares
 // of a member have one work item more than the others, or all have as many.

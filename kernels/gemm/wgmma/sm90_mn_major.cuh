@@ -88,18 +88,6 @@ __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::u
     words[1][0] = first.z, words[1][1] = first.w, words[1][2] = second.z, words[1][3] = second.w;
 }
 
-// Makes the compiler assume that these registers change here. Otherwise it might reuse them while a
-// product still reads them.
-template <int row_blocks>
-__device__ inline void keep(Fragments<row_blocks>& words) {
-#pragma unroll
-  for (int block = 0; block < row_blocks; ++block)
-    asm volatile(""
-                 : "+r"(words[block][0]), "+r"(words[block][1]), "+r"(words[block][2]), "+r"(words[block][3])
-                 :
-                 : "memory");
-}
-
 template <class Config>
 using MnMajorSums = float[Config::row_blocks][Config::y / 2];
 
@@ -120,7 +108,7 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
 #pragma unroll
     for (int step = 0; step < Config::steps; ++step) {
       sm90::wgmma_wait<Config::steps - 1>();
-      keep<Config::row_blocks>(fragments[step]);
+      sm90::keep(fragments[step]);
       if (step == Config::steps - 1 && k > 0) release_stage<1>(empty + previous, lane);
       read_fragments<Config::row_blocks>(fragments[step], x + step * 1024, from);
       sm90::wgmma_fence();
@@ -135,7 +123,7 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
   }
   sm90::wgmma_wait<0>();
 #pragma unroll
-  for (int step = 0; step < Config::steps; ++step) keep<Config::row_blocks>(fragments[step]);
+  for (int step = 0; step < Config::steps; ++step) sm90::keep(fragments[step]);
   release_stage<1>(empty + previous, lane);
 }
 

@@ -1,6 +1,6 @@
 // wgmma, the matrix instruction of Hopper's warpgroups: D[64, n] = A[64, 32 bytes] B[n, 32 bytes]^T
 // + (accumulate ? D : 0) with fp32 accumulation (PTX ISA, "Asynchronous Warpgroup Level Matrix
-// Instructions"). Operands are in shared memory and are passed as matrix descriptors; with tf32, A
+// Instructions"). Operands are in shared memory and are passed as matrix descriptors; A
 // may be in registers. tf32 requires k contiguous in shared memory, and ignores the low 13 bits of
 // each word. Device code, sm_90a only.
 //
@@ -20,6 +20,15 @@ __device__ inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.al
 template <int pending>
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+
+// Makes the compiler assume that these registers change here. Otherwise it might reuse registers of
+// A while a product still reads them.
+template <int count>
+__device__ inline void keep(std::uint32_t (&words)[count][4]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i)
+    asm volatile("" : "+r"(words[i][0]), "+r"(words[i][1]), "+r"(words[i][2]), "+r"(words[i][3])::"memory");
 }
 
 // Describes a tile of rows of `row_bytes` bytes in TMA's swizzle of as many bytes. Boxes of the
@@ -78,6 +87,20 @@ struct Wgmma;
                  : CONVOY_ACC_##words                                                               \
                  : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));    \
   }
+// In this variant, A is in registers: those of mma.sync (gemm/mma_sync/mma_instructions.cuh), where
+// lanes of warp w hold rows 16 w to 16 w + 15.
+#define CONVOY_WGMMA_BF16_A(n, words, at_a0, at_a1, at_a2, at_a3, at_b, at_accumulate, at_b_major)           \
+  template <bool b_mn_major>                                                                                 \
+  __device__ static void bf16(float(&d)[words], const std::uint32_t(&a)[4], std::uint64_t b,                 \
+                              int accumulate) {                                                              \
+    asm volatile(                                                                                            \
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %" #at_accumulate                                                  \
+        ", 0;\n"                                                                                             \
+        "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" CONVOY_PLACES_##words                   \
+        "}, {%" #at_a0 ", %" #at_a1 ", %" #at_a2 ", %" #at_a3 "}, %" #at_b ", p, 1, 1, %" #at_b_major ";\n}" \
+        : CONVOY_ACC_##words                                                                                 \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(int(b_mn_major)));        \
+  }
 #define CONVOY_WGMMA_TF32(n, words, at_a, at_b, at_accumulate)                                      \
   __device__ static void tf32(float(&d)[words], std::uint64_t a, std::uint64_t b, int accumulate) { \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #at_accumulate                                \
@@ -103,6 +126,7 @@ struct Wgmma;
 template <>
 struct Wgmma<64> {
   CONVOY_WGMMA_BF16(64, 32, 32, 33, 34, 35, 36)
+  CONVOY_WGMMA_BF16_A(64, 32, 32, 33, 34, 35, 36, 37, 38)
   CONVOY_WGMMA_TF32(64, 32, 32, 33, 34)
   CONVOY_WGMMA_TF32_A(64, 32, 32, 33, 34, 35, 36, 37)
 };
@@ -110,6 +134,7 @@ struct Wgmma<64> {
 template <>
 struct Wgmma<128> {
   CONVOY_WGMMA_BF16(128, 64, 64, 65, 66, 67, 68)
+  CONVOY_WGMMA_BF16_A(128, 64, 64, 65, 66, 67, 68, 69, 70)
   CONVOY_WGMMA_TF32(128, 64, 64, 65, 66)
   CONVOY_WGMMA_TF32_A(128, 64, 64, 65, 66, 67, 68, 69)
 };
@@ -123,16 +148,19 @@ struct Wgmma<160> {
 template <>
 struct Wgmma<192> {
   CONVOY_WGMMA_BF16(192, 96, 96, 97, 98, 99, 100)
+  CONVOY_WGMMA_BF16_A(192, 96, 96, 97, 98, 99, 100, 101, 102)
   CONVOY_WGMMA_TF32(192, 96, 96, 97, 98)
 };
 
 template <>
 struct Wgmma<256> {
   CONVOY_WGMMA_BF16(256, 128, 128, 129, 130, 131, 132)
+  CONVOY_WGMMA_BF16_A(256, 128, 128, 129, 130, 131, 132, 133, 134)
   CONVOY_WGMMA_TF32(256, 128, 128, 129, 130)
 };
 
 #undef CONVOY_WGMMA_BF16
+#undef CONVOY_WGMMA_BF16_A
 #undef CONVOY_WGMMA_TF32
 #undef CONVOY_WGMMA_TF32_A
 #undef CONVOY_PLACES_32
