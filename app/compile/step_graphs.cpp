@@ -36,9 +36,12 @@ StepGraph make_step_graph(const Network& fused, const StepOptions& options, int 
       fused, {training, options.synchronised_batch_norm, replicas, options.precision == Precision::tf32,
               options.mixing, options.loss_weights, !training && options.keep_probabilities});
   join_slice_gradients(graph);
-  if (options.backend == kernels::Backend::cuda)
-    fuse_for_gpu(graph,
-                 options.precision != Precision::fp32 && kernels::conv2d_fuses_input_norm(options.backend));
+  if (options.backend == kernels::Backend::cuda) {
+    const bool norms = kernels::conv2d_fuses_input_norm(options.backend);
+    fuse_for_gpu(
+        graph, norms && options.precision != Precision::fp32,
+        norms && options.precision == Precision::bf16 ? std::optional(options.norm_inputs) : std::nullopt);
+  }
   if (options.precision == Precision::bf16) store_in_bf16(graph);
   if (options.input.kind != InputOptions::Kind::filled)
     read_stored_images(graph, stored_input(options.input, training));

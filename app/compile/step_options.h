@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/graph/passes/fusions.h"
 #include "app/graph/passes/precision.h"
 #include "app/graph/passes/weight_gradient_pieces.h"
 #include "comm/collectives.h"
@@ -83,6 +84,8 @@ struct StepOptions {
   // with a partitioned step.
   bool accumulate = false;
   bool clip = false;  // limits the Euclidean norm of all gradients
+  // CUDA, bf16: which batch norms the convolutions after them compute.
+  NormInputRule norm_inputs = {};
   // Backward updates parameters of at least this many bytes, if it can (compile/early_updates.h).
   // This does not change the bits of the results. One kernel for all smaller parameters is faster
   // than a kernel for each.

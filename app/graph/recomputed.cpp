@@ -41,6 +41,8 @@ class SecondRun {
     return same();
   }
 
+  // Its output is small and is kept.
+  Answer operator()(const BatchNormAffine&) const { return {}; }
   // This operation cannot run twice: its output is summed over the ranks in place, and a second run
   // would undo the sum.
   Answer operator()(const BatchNormStatistics&) const { return {}; }

@@ -23,7 +23,7 @@ class OnSlice {
   explicit OnSlice(const BatchSlice& slice) : slice_(slice) {}
 
   Answer operator()(const Conv2dForward& op) const {
-    if (op.problem.statistics) return {};
+    if (op.problem.statistics || op.problem.input_affine) return {};
     return of_batch(op);
   }
   Answer operator()(const Conv2dBackwardData& op) const {

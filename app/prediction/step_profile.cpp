@@ -147,7 +147,9 @@ StepProfile read_profile(const std::string& file) {
 StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device) {
   StepGraph graph = training_graph(network);
   // Fuse operations as a session does on a Hopper GPU.
-  if (device.backend == kernels::Backend::cuda) fuse_for_gpu(graph, precision != Precision::fp32);
+  if (device.backend == kernels::Backend::cuda)
+    fuse_for_gpu(graph, precision != Precision::fp32,
+                 precision == Precision::bf16 ? std::optional(NormInputRule{}) : std::nullopt);
   return graph;
 }
 

@@ -38,7 +38,7 @@ class Cut {
     for (Node& node : graph_.nodes) {
       if (node.phase != Phase::backward) continue;
       if (auto* op = std::get_if<Conv2dBackwardWeights>(&node.op);
-          op != nullptr && can_cut(node, sliceable)) {
+          op != nullptr && !op->problem.input_affine && can_cut(node, sliceable)) {
         if (operand_bytes(node) >= least_) {
           if (first < 0) first = std::ssize(convolutions);
           last = std::ssize(convolutions);

@@ -11,14 +11,17 @@ namespace convoy::app {
 
 CONVOY_NODE(BatchNormStatistics, batch_norm_statistics, BatchNormProblem);
 CONVOY_NODE(BatchNormForward, batch_norm_forward, BatchNormProblem);
+// Takes the place of BatchNormForward if the operations that read its output can normalise its
+// input on their own (app/graph/passes/fuse_norm_inputs.cpp).
+CONVOY_NODE(BatchNormAffine, batch_norm_affine, BatchNormProblem);
 CONVOY_REPEATABLE_NODE(BatchNormInference, batch_norm_inference, BatchNormProblem);
 CONVOY_NODE(BatchNormBackwardReduce, batch_norm_backward_reduce, BatchNormProblem);
 CONVOY_NODE(BatchNormBackward, batch_norm_backward, BatchNormProblem);
 
 struct BatchNorm {
   static constexpr std::string_view kKind = "batch_norm";
-  using Nodes = std::tuple<BatchNormStatistics, BatchNormForward, BatchNormInference, BatchNormBackwardReduce,
-                           BatchNormBackward>;
+  using Nodes = std::tuple<BatchNormStatistics, BatchNormForward, BatchNormAffine, BatchNormInference,
+                           BatchNormBackwardReduce, BatchNormBackward>;
   double epsilon = 1e-5;
   // Running statistics become (1 - momentum) * old + momentum * the statistics of the batch.
   double momentum = 0.1;

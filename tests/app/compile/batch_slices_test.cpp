@@ -44,7 +44,7 @@ StepGraph graph_of(const Network& network, int pieces, bool fused = false, bool 
   GraphOptions options{.training = training, .synchronised_batch_norm = false};
   if (training) options.loss_weights.assign(network.outputs().size(), 0.5f);
   StepGraph graph = build_step_graph(fuse(network), options);
-  if (fused) fuse_for_gpu(graph, false);
+  if (fused) fuse_for_gpu(graph, false, {});
   if (training) cut_weight_gradients(graph, {.most_pieces = pieces, .least_bytes = 0});
   return graph;
 }

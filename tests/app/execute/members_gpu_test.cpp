@@ -21,12 +21,13 @@ class CudaMembers : public testing::Test {
     StepOptions made;
     made.backend = kernels::Backend::cuda;
     made.precision = precision;
+    made.norm_inputs.least_elements = 1;
     return made;
   }
 };
 
 TEST_F(CudaMembers, HaveTheBitsOfATrainingAlone) {
-  for (const Network& network : {every_op(), residual(), rectifying(), grouped(), modern()})
+  for (const Network& network : {every_op(), residual(), rectifying(), grouped(), modern(), deep(1)})
     for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16})
       for (const int count : {2, 7}) {
         if (test::brief() && count > 2) continue;

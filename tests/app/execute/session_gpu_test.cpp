@@ -66,6 +66,7 @@ class CudaSession : public testing::Test {
     made.backend = backend;
     made.precision = precision;
     made.lanes = lanes;
+    made.norm_inputs.least_elements = 1;
     made.synchronised_batch_norm = false;
     made.members[0].hyperparameters.weight_decay = 1e-4f;
     made.clip = true;
@@ -320,7 +321,7 @@ TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
 // Tries several limits, from the least possible memory up to 70 % of the way to the memory of a
 // step without a limit.
 TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
-  for (const Network& network : {every_op(), residual(), grouped(), plain(8, 32)})
+  for (const Network& network : {every_op(), residual(), grouped(), plain(8, 32), deep(1)})
     for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
       StepOptions limited = options(Backend::cuda, precision);
       limited.pieces = {.least_bytes = 0};  // lets the first layers run over slices of the batch

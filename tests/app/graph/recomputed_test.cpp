@@ -24,11 +24,11 @@ TEST(Recomputed, EveryForwardOperationRunsAgainButSumsAndTheLoss) {
   for (const Network& network : {every_op(), residual(), rectifying(), grouped(), modern(), auxiliary()}) {
     StepGraph graph = build_step_graph(fuse(network), {.ranks = 2});
     for (const bool fused : {false, true}) {
-      if (fused) fuse_for_gpu(graph, true);
+      if (fused) fuse_for_gpu(graph, true, NormInputRule{.least_elements = 1});
       for (const Node& node : graph.nodes) {
         if (node.phase == Phase::backward) continue;
-        const bool once =
-            node.is<BatchNormStatistics>() || node.is<SoftmaxCrossEntropyForward>() || node.is<AllReduce>();
+        const bool once = node.is<BatchNormStatistics>() || node.is<BatchNormAffine>() ||
+                          node.is<SoftmaxCrossEntropyForward>() || node.is<AllReduce>();
         EXPECT_EQ(!recomputed(node, {0}).has_value(), once) << node.name() << " of " << node.layer;
       }
     }

@@ -188,4 +188,23 @@ inline Network dense() {
   return net;
 }
 
+// Returns a network that needs most of its memory for the activations that backward reads, so that
+// running operations again can save much. With kernel = 1, the second convolution of each block can
+// normalise its input as it reads it (fuse_norm_inputs).
+inline Network deep(int kernel = 3) {
+  Network net("deep", {4, 3, 12, 12});
+  LayerId x = net.add("stem", Conv2d::square(8, 3, 1, 1), net.input());
+  for (int block = 0; block < 5; ++block) {
+    const std::string name = "block" + std::to_string(block);
+    const LayerId conv1 = net.add(name + ".conv1", Conv2d::square(8, 3, 1, 1), x);
+    const LayerId norm1 = net.add(name + ".bn1", BatchNorm{}, conv1);
+    const LayerId relu1 = net.add(name + ".relu1", Relu{}, norm1);
+    const LayerId conv2 = net.add(name + ".conv2", Conv2d::square(8, kernel, 1, kernel / 2), relu1);
+    const LayerId norm2 = net.add(name + ".bn2", BatchNorm{}, conv2);
+    x = net.add(name + ".relu2", Relu{}, net.add(name + ".add", Add{}, {norm2, x}));
+  }
+  net.add("fc", Linear{5}, net.add("pool", Pool::global(), x));
+  return net;
+}
+
 }  // namespace convoy::app
