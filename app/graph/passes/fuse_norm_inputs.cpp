@@ -10,8 +10,8 @@ namespace {
 
 using kernels::InputAffine;
 
-// Returns what the batch norm applies after its scale and shift, or nothing if a convolution cannot do
-// the same.
+// Returns what the batch norm applies after its scale and shift, or nothing if a convolution cannot
+// do the same.
 std::optional<InputAffine> limits_of(const Node& node) {
   const auto* forward = std::get_if<BatchNormForward>(&node.op);
   if (forward == nullptr || forward->problem.residual || node.outputs.size() > 1) return {};

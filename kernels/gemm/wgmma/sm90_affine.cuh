@@ -1,6 +1,6 @@
-// Multiplies with an A to which a function of each channel is applied first (AffineOperand), such as
-// a batch norm and its ReLU. Consumers read A from a pipeline stage into registers by ldmatrix, apply
-// the function, round, and pass the registers to wgmma. While the products of one group of
+// Multiplies with an A to which a function of each channel is applied first (AffineOperand), such
+// as a batch norm and its ReLU. Consumers read A from a pipeline stage into registers by ldmatrix,
+// apply the function, round, and pass the registers to wgmma. While the products of one group of
 // registers run, the next group is computed. Device code, sm_90a only.
 #pragma once
 
@@ -64,8 +64,8 @@ class AffineReader {
     }
   }
 
-  // Reads the scales and shifts of block `k` of the channels from its stage, if they are not the same
-  // for all stages. The number of channels is even, so a pair exists as a whole or not at all.
+  // Reads the scales and shifts of block `k` of the channels from its stage, if they are not the
+  // same for all stages. The number of channels is even, so a pair exists as a whole or not at all.
   __device__ void read_pairs(const std::uint8_t* stage, int k) {
     if constexpr (!Config::a_mn_major) {
       const auto* pairs = reinterpret_cast<const float4*>(stage + Config::a_bytes + Config::b_bytes);

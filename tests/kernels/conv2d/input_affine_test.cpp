@@ -1,5 +1,5 @@
-// Tests convolutions that normalise their input as they read it (input_affine), next to a batch norm
-// that writes the convolution's input.
+// Tests convolutions that normalise their input as they read it (input_affine), next to a batch
+// norm that writes the convolution's input.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -16,8 +16,8 @@ struct Shapes {
   Shape x, weights;
 };
 
-// Channels and filters fill blocks of 64 in whole or in part; there are more rows than a tile has, and
-// fewer; some shapes are large enough that the sums of a gradient are split.
+// Channels and filters fill blocks of 64 in whole or in part; there are more rows than a tile has,
+// and fewer; some shapes are large enough that the sums of a gradient are split.
 const std::vector<Shapes>& shapes() {
   static const std::vector<Shapes> all = {
       {{3, 64, 14, 14}, {256, 64, 1, 1}}, {{2, 8, 5, 3}, {8, 8, 1, 1}},
@@ -94,8 +94,8 @@ class InputAffineTest {
       fused.maker = maker_of(conv2d_forward, Conv2dProblem{.statistics = statistics, .input_affine = limits});
       fused.inputs = {x_, weights_, affine};
       const Result expected = compute(plain), found = compute(fused);
-      // On a GPU both round the normalised values in the same way and add up the products in the same
-      // order, so the bits are the same. The reference rounds the scale and the shift.
+      // On a GPU both round the normalised values in the same way and add up the products in the
+      // same order, so the bits are the same. The reference rounds the scale and the shift.
       expect_close(found.outputs[0], expected.outputs[0], half_ ? 0 : 1e-6, "y");
       if (statistics) expect_close(found.outputs[1], expected.outputs[1], half_ ? 1e-5 : 1e-6, "sums");
     }

@@ -69,8 +69,8 @@ TEST(FuseNormInputs, TheBatchNormComputesAFunctionOfEachChannel) {
     }
 }
 
-// The pass must leave a batch norm alone if some reader of its output needs the output itself, or if
-// no convolution can apply its activation.
+// The pass must leave a batch norm alone if some reader of its output needs the output itself, or
+// if no convolution can apply its activation.
 TEST(FuseNormInputs, LeavesWhatAConvolutionCannotApply) {
   EXPECT_EQ(count<BatchNormAffine>(fused_graph(blocks(After::relu, 3, 1))), 0);
   EXPECT_EQ(count<BatchNormAffine>(fused_graph(blocks(After::hard_swish, 1, 1))), 0);
