@@ -117,7 +117,9 @@ partition::TaskGraph model_task_graph(const std::string& text, const std::string
     profile.size = model.size > 0 ? model.size : default_size(model.name);
   }
   const Network network = network_of(model, profile.size);
-  StepGraph graph = predicted_graph(network, profile.precision, device);
+  StepGraph graph =
+      predicted_graph(network, profile.precision, device,
+                      profile.measured ? has_norm_inputs(profile) : profile.precision == Precision::bf16);
   if (!profile.measured) profile = estimate_profile(network, profile.precision, device);
   TaskCosts costs;
   costs.times.node_ms = matched(graph, profile, profile_file);

@@ -144,12 +144,17 @@ StepProfile read_profile(const std::string& file) {
   return profile;
 }
 
-StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device) {
+bool has_norm_inputs(const StepProfile& profile) {
+  return std::ranges::count(profile.operations, BatchNormAffine::kName, &TimedOperation::kind) > 0;
+}
+
+StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device,
+                          bool norm_inputs) {
   StepGraph graph = training_graph(network);
   // Fuse operations as a session does on a Hopper GPU.
   if (device.backend == kernels::Backend::cuda)
     fuse_for_gpu(graph, precision != Precision::fp32,
-                 precision == Precision::bf16 ? std::optional(NormInputRule{}) : std::nullopt);
+                 norm_inputs ? std::optional(NormInputRule{}) : std::nullopt);
   return graph;
 }
 
@@ -161,7 +166,7 @@ StepProfile estimate_profile(const Network& network, Precision precision, const 
     throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
                                          name_of(precision), fmt::join(known, ", ")));
   }
-  const StepGraph graph = predicted_graph(network, precision, device);
+  const StepGraph graph = predicted_graph(network, precision, device, precision == Precision::bf16);
   const double activation_bytes = precision == Precision::bf16 ? 2 : 4;
   StepProfile profile;
   profile.model = network.name(), profile.precision = precision, profile.backend = device.backend;
@@ -183,14 +188,22 @@ StepProfile estimate_profile(const Network& network, Precision precision, const 
   return profile;
 }
 
+// Returns whether two operations, at the same position in two profiles, are of the same node.
+// Whether a convolution computes a batch norm depends on the batch.
+static bool are_of_one_node(const TimedOperation& a, const TimedOperation& b) {
+  const auto kind = [](const TimedOperation& operation) {
+    return operation.kind == BatchNormAffine::kName ? BatchNormForward::kName
+                                                    : std::string_view(operation.kind);
+  };
+  return a.layer == b.layer && kind(a) == kind(b);
+}
+
 StepProfile at_batch(const std::vector<StepProfile>& profiles, std::int64_t batch, double launch_us) {
   std::vector<StepProfile> sorted = profiles;
   std::ranges::sort(sorted, {}, &StepProfile::batch);
   for (const StepProfile& other : sorted)
     if (other.model != sorted[0].model || other.precision != sorted[0].precision ||
-        !std::ranges::equal(other.operations, sorted[0].operations, [](const auto& a, const auto& b) {
-          return a.layer == b.layer && a.kind == b.kind;
-        }))
+        !std::ranges::equal(other.operations, sorted[0].operations, are_of_one_node))
       throw std::runtime_error(
           fmt::format("--profile: those of batch {} and {} are not of the same network and precision",
                       sorted[0].batch, other.batch));

@@ -44,8 +44,12 @@ struct StepProfile {
 StepProfile read_profile(const std::string& file);
 
 // Returns the graph of the step that a session would run on `device`. A profile should list the
-// nodes of this graph, in their order.
-StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device);
+// nodes of this graph, in their order. With `norm_inputs`, convolutions compute batch norms
+// (fuse_norm_inputs), as in bf16 on a Hopper GPU.
+StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device,
+                          bool norm_inputs);
+// Returns whether convolutions computed batch norms in the profiled step.
+bool has_norm_inputs(const StepProfile& profile);
 
 // Estimates the time of each operation as the larger of operations / rate and bytes / bandwidth,
 // but at least the launch time of the device.

@@ -107,7 +107,10 @@ class MemoryBench {
       }
     std::vector<int> tensors;
     for (std::size_t at = 0; at < chosen.size(); ++at)
-      if (chosen[at] && read[at] && model_.copyable[at]) tensors.push_back(static_cast<int>(at));
+      // Scales and shifts of batch norms, and sums, are no inputs of a layer in Rhu's sense.
+      if (chosen[at] && read[at] && model_.copyable[at] &&
+          (!of_convolutions || steps_.train->graph.tensors[at].shape.rank() == 4))
+        tensors.push_back(static_cast<int>(at));
     return tensors;
   }
 

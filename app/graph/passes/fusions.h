@@ -33,9 +33,8 @@ void fuse_relu_masks(StepGraph& graph);
 // (kernels::conv2d_fuses_input_norm).
 void fuse_norm_gradients(StepGraph& graph);
 
-// Says where fuse_norm_inputs() is faster than a pass that normalises. On one H100 the extra work
-// costs a convolution about 2 us, and up to 20 % of its arithmetic. The pass moves the tensor
-// twice.
+// Says where fuse_norm_inputs() is faster than a pass that normalises, which moves the tensor
+// twice. The extra work costs a convolution 2 us and more (docs/results/convolution.md).
 struct NormInputRule {
   std::int64_t least_elements = 6'000'000;  // of the batch norm's output
   std::int64_t most_filters = 512;          // of each convolution that reads it
@@ -43,9 +42,8 @@ struct NormInputRule {
 
 // Lets 1x1 convolutions and their gradients of weights normalise the input of a batch norm, and
 // apply its ReLU, as they read it. The batch norm then only computes a scale and a shift for each
-// channel, and its output exists nowhere. The outputs of convolutions keep their bits, but
-// gradients of weights may be summed in another order. Call it after the other passes; kernels for
-// it exist in bf16 only.
+// channel, and its output exists nowhere. The normalised values have the same bits, but sums may be
+// added in another order. Call it after the other passes; kernels for it exist in bf16 only.
 void fuse_norm_inputs(StepGraph& graph, const NormInputRule& rule);
 
 // Returns the mask that this batch norm writes for its ReLU. Adds a mask if the batch norm writes

@@ -160,7 +160,7 @@ struct Pretending {
 
 // Tests the kernels for this GPU, and then those for GPUs from sm_80 on.
 TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
-  for (const Network& network : {residual(), grouped()}) {
+  for (const Network& network : {residual(), grouped(), deep(1)}) {
     Session exact = whole_session(network, options(Backend::cuda), ranks_);
     fill(exact, network);
     const auto expected = losses(exact, 10);

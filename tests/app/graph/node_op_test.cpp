@@ -48,7 +48,7 @@ TEST(NodeOp, ARecomputedNodeSaysSoInItsName) {
 // Running a fusion pass on a graph that it has already changed must change nothing. The pass must
 // see from the nodes' attributes what it did before.
 TEST(Fusions, ASecondRunChangesNothing) {
-  for (const Network& network : {every_op(), residual(), rectifying(), grouped()}) {
+  for (const Network& network : {every_op(), residual(), rectifying(), grouped(), deep(1)}) {
     StepGraph once = build_step_graph(fuse(network), {});
     fuse_for_gpu(once, true, NormInputRule{.least_elements = 1});
     StepGraph twice = once;

@@ -21,7 +21,8 @@ Node node_of(NodeOp op, int outputs) {
 }
 
 TEST(Recomputed, EveryForwardOperationRunsAgainButSumsAndTheLoss) {
-  for (const Network& network : {every_op(), residual(), rectifying(), grouped(), modern(), auxiliary()}) {
+  for (const Network& network :
+       {every_op(), residual(), rectifying(), grouped(), modern(), auxiliary(), deep(1)}) {
     StepGraph graph = build_step_graph(fuse(network), {.ranks = 2});
     for (const bool fused : {false, true}) {
       if (fused) fuse_for_gpu(graph, true, NormInputRule{.least_elements = 1});

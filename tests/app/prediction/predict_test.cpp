@@ -397,5 +397,23 @@ TEST(Prediction, BatchesBetweenAndBeyondTheMeasuredOnes) {
   EXPECT_THROW(at_batch({small, large}, 12, 0), std::runtime_error);
 }
 
+// Convolutions compute batch norms only if these are large. So the same node may have another kind
+// in the profile of another batch.
+TEST(Prediction, BatchesMayDifferInWhatComputesTheirBatchNorms) {
+  const DeviceRates device{.backend = kernels::Backend::cuda,
+                           .gflops = {{Precision::bf16, 5e5}},
+                           .gbytes_per_second = 3000,
+                           .launch_us = 2};
+  const auto profile = [&](std::int64_t batch) {
+    return estimate_profile(make_network({"resnet50", batch, 0, 224, 0}), Precision::bf16, device);
+  };
+  const StepProfile small = profile(8), large = profile(256);
+  EXPECT_FALSE(has_norm_inputs(small));
+  EXPECT_TRUE(has_norm_inputs(large));
+  const double between = at_batch({small, large}, 128, 2).ms();
+  EXPECT_GT(between, small.ms());
+  EXPECT_LT(between, large.ms());
+}
+
 }  // namespace
 }  // namespace convoy::app

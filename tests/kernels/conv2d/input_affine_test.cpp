@@ -46,6 +46,7 @@ class InputAffineTest {
         weights_(random_.uniform(shapes.weights)),
         dy_(random_.uniform(conv2d_output_shape({}, shapes.x, shapes.weights))),
         control_(all_valid(shapes.x[0] - missing)) {
+    control_.global_valid += static_cast<std::int32_t>(missing);  // the samples of another rank
     sums_ = batch_norm_sums(x_, shapes.x[0] - missing);
     gamma_ = random_.uniform({c_}, -1.2, 1.2), beta_ = random_.uniform({c_}, -0.5, 0.5);
   }
@@ -70,7 +71,8 @@ class InputAffineTest {
       expect_close(affine.inputs[3 + i], normalised.inputs[4 + i], 1e-6, "running statistics");
     const Tensor y = operand(normalised.outputs[0]), of_channels = operand(affine.outputs[0]);
     compare_forward(y, of_channels, limits);
-    compare_backward_weights(y, of_channels, limits);
+    for (const bool bias : {false, true}) compare_backward_weights(y, of_channels, limits, bias);
+    compare_forward_with_bias(y, of_channels, limits);
   }
 
  private:
@@ -100,14 +102,26 @@ class InputAffineTest {
       if (statistics) expect_close(found.outputs[1], expected.outputs[1], half_ ? 1e-5 : 1e-6, "sums");
     }
   }
-  void compare_backward_weights(const Tensor& y, const Tensor& affine, const InputAffine& limits) {
+  void compare_forward_with_bias(const Tensor& y, const Tensor& affine, const InputAffine& limits) {
+    const Tensor bias = random_.uniform({weights_.desc.shape[0]});
     Case plain{.name = "plain",
-               .maker = maker_of(conv2d_backward_weights, Conv2dProblem{}),
+               .maker = maker_of(conv2d_forward, Conv2dProblem{.bias = true, .relu = true}),
+               .inputs = {y, weights_, bias},
+               .outputs = {dy_.desc}};
+    Case fused = plain;
+    fused.maker = maker_of(conv2d_forward, Conv2dProblem{.bias = true, .relu = true, .input_affine = limits});
+    fused.inputs = {x_, weights_, bias, affine};
+    expect_close(compute(fused).outputs[0], compute(plain).outputs[0], half_ ? 4e-3 : 1e-6, "y, bias");
+  }
+  void compare_backward_weights(const Tensor& y, const Tensor& affine, const InputAffine& limits, bool bias) {
+    Case plain{.name = "plain",
+               .maker = maker_of(conv2d_backward_weights, Conv2dProblem{.bias = bias}),
                .inputs = {y, dy_},
                .outputs = {weights_.desc},
                .single = {0}};
+    if (bias) plain.outputs.push_back(f32({weights_.desc.shape[0]})), plain.single.push_back(1);
     Case fused = plain;
-    fused.maker = maker_of(conv2d_backward_weights, Conv2dProblem{.input_affine = limits});
+    fused.maker = maker_of(conv2d_backward_weights, Conv2dProblem{.bias = bias, .input_affine = limits});
     fused.inputs = {x_, dy_, affine};
     expect_close(compute(fused).outputs[0], compute(plain).outputs[0], half_ ? 1e-5 : 1e-6, "dweights");
   }
@@ -136,7 +150,7 @@ TEST(Conv2dInputAffine, IsTheBatchNormAndTheConvolution) {
         test.compare(
             {.activation = ActivationProblem{.kind = ActivationKind::clip, .min = -0.25F, .max = 0.5F}},
             {-0.25F, 0.5F});
-        test.compare({}, {-kInfinity, kInfinity});
+        test.compare({.synchronised = missing > 0}, {-kInfinity, kInfinity});
       }
     }
 }
