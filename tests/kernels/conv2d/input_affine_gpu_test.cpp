@@ -1,5 +1,5 @@
-// Tests every kernel of a convolution that normalises its input as it reads it (input_affine), next to
-// sums in double precision. In training only the kernel that is expected to be the fastest runs.
+// Tests every kernel of a convolution that normalises its input as it reads it (input_affine), next
+// to sums in double precision. In training only the kernel that is expected to be the fastest runs.
 #include <gtest/gtest.h>
 
 #include <limits>
