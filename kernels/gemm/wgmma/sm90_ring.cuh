@@ -1,5 +1,6 @@
-// The rings of pipeline stages of the wgmma kernel (sm90_kernel.cuh): the producer fills a stage when all
-// consumers have read it, and consumers read it when its bytes have arrived. Device code, sm_90a only.
+// The rings of pipeline stages of the wgmma kernel (sm90_kernel.cuh): the producer fills a stage
+// when all consumers have read it, and consumers read it when its bytes have arrived. Device code,
+// sm_90a only.
 #pragma once
 
 #include "kernels/device/cuda_sm90.cuh"
