@@ -53,11 +53,6 @@ Layer layer_of(Random& random, const Shape& shape, const BatchNormProblem& probl
   return layer;
 }
 
-template <typename Problem>
-Maker maker_of(Kernel (*operation)(Backend, const Problem&, KernelRequest&), const Problem& problem) {
-  return [=](Backend backend, KernelRequest& request) { return operation(backend, problem, request); };
-}
-
 Case statistics(const Layer& l) {
   return {.name = "batch_norm_statistics " + l.x.desc.shape.to_string(),
           .maker = maker_of(batch_norm_statistics, l.problem),
@@ -115,13 +110,6 @@ std::vector<Backend> backends_and_reference() {
   std::vector<Backend> all = backends();
   all.push_back(Backend::reference);
   return all;
-}
-
-// Returns a result as an operand of the next operation, which may choose its layout.
-Tensor operand(const Tensor& result) {
-  Tensor tensor{result.desc, result.values, {}};
-  tensor.desc.layout = Layout::any;
-  return tensor;
 }
 
 std::vector<BatchNormProblem> problems() {

@@ -29,6 +29,17 @@ struct Tensor {
 
 using Maker = std::function<Kernel(Backend, KernelRequest&)>;
 
+// Returns the maker of an operation, such as relu_forward, with this problem.
+template <typename Problem>
+Maker maker_of(Kernel (*operation)(Backend, const Problem&, KernelRequest&), const Problem& problem) {
+  return [=](Backend backend, KernelRequest& request) { return operation(backend, problem, request); };
+}
+
+// Returns an output of one operation as an input of another, in any layout.
+inline Tensor operand(const Tensor& result) {
+  return {{result.desc.dtype, result.desc.shape, Layout::any, nullptr}, result.values, {}};
+}
+
 // One operation with its operands. Images with Layout::any get the layout under test. Inputs in
 // `free_layout`, such as weights, get the layout that the maker chooses.
 struct Case {

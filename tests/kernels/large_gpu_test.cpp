@@ -34,11 +34,6 @@ class CudaLarge : public ::testing::Test {
   Random random_{2025};
 };
 
-template <typename Problem>
-Maker maker_of(Kernel (*make)(Backend, const Problem&, KernelRequest&), const Problem& problem) {
-  return [=](Backend backend, KernelRequest& request) { return make(backend, problem, request); };
-}
-
 // Some shapes have rows of a multiple of 16 bytes, rows shorter than a thread block is wide, one
 // channel, an odd number of channels, or many tiles.
 const std::vector<Shape> kShapes = {{2, 64, 56, 56}, {2, 160, 31, 33}, {9, 1, 28, 28}, {2, 147, 23, 29},

@@ -25,8 +25,8 @@ __device__ __forceinline__ Word apply_affine(Word word, const AffinePair& by, __
   return *reinterpret_cast<const Word*>(&pair);
 }
 
-// What the calling thread reads of A. The registers of an instruction are a 16 x 16 part of A, as
-// mma_instructions.cuh describes them.
+// Reads and computes the part of A that the calling thread passes to wgmma. The registers of an
+// instruction are a 16 x 16 part of A, as mma_instructions.cuh describes them.
 template <class Config>
 class AffineReader {
  public:
@@ -149,12 +149,7 @@ __device__ inline void multiply_affine_item(Accumulators<Config>& sums, Ring<Con
     previous = ring.position.stage;
     ring.position.advance();
   }
-  if constexpr (Config::ping_pong) {
-    // As in multiply_item().
-    output.wait_for_operands(ring);
-    if (lane == 0) sm90::barrier_arrive(next_turn);
-  }
-  sm90::wgmma_wait<0>();
+  finish_products<Config>(ring, next_turn, lane, output);
   sm90::keep(words[0]), sm90::keep(words[1]);
   ring.release(previous, lane);
 }

@@ -112,6 +112,21 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   }
 }
 
+// Ends the main loop of a work item: hands the turn to the other consumer warpgroup, and waits for
+// the products of this one.
+template <class Config, class Store>
+__device__ __forceinline__ void finish_products(const Ring<Config>& ring, std::uint64_t* next_turn, int lane,
+                                                const Store& output) {
+  if constexpr (Config::ping_pong) {
+    // Let the other consumer warpgroup multiply only after the operands of this epilogue have
+    // arrived. Otherwise that warpgroup, which skips the stages of these operands, could mistake an
+    // old phase of the barriers for a new one.
+    output.wait_for_operands(ring);
+    if (lane == 0) sm90::barrier_arrive(next_turn);
+  }
+  sm90::wgmma_wait<0>();
+}
+
 template <class Config, class Store>
 __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& ring, TapRing<Config>& taps,
                                      std::uint64_t* next_turn, int first_row, int k_count, int lane,
@@ -144,14 +159,7 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
     previous = ring.position.stage;
     ring.position.advance();
   }
-  if constexpr (Config::ping_pong) {
-    // Let the other consumer warpgroup multiply only after the operands of this epilogue have
-    // arrived. Otherwise that warpgroup, which skips the stages of these operands, could mistake an
-    // old phase of the barriers for a new one.
-    output.wait_for_operands(ring);
-    if (lane == 0) sm90::barrier_arrive(next_turn);
-  }
-  sm90::wgmma_wait<0>();
+  finish_products<Config>(ring, next_turn, lane, output);
   ring.release(previous, lane);
   if constexpr (Config::has_tap_ring) taps.release(previous_tap, lane);
 }

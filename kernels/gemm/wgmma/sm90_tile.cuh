@@ -1,5 +1,5 @@
-// What the wgmma kernel (sm90_kernel.cuh) knows of a tile at compile time: how the warpgroups share
-// it, and how its operands lie in shared memory. Device code, sm_90a only.
+// The shape of a tile of the wgmma kernel (sm90_kernel.cuh), how the warpgroups share it, and how
+// its operands lie in shared memory. Device code, sm_90a only.
 #pragma once
 
 #include <algorithm>

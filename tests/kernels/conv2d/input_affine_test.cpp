@@ -27,14 +27,6 @@ const std::vector<Shapes>& shapes() {
   return all;
 }
 
-template <typename Problem>
-Maker maker_of(Kernel (*operation)(Backend, const Problem&, KernelRequest&), const Problem& problem) {
-  return [=](Backend backend, KernelRequest& request) { return operation(backend, problem, request); };
-}
-Tensor operand(const Tensor& result) {
-  return {{result.desc.dtype, result.desc.shape, Layout::any, nullptr}, result.values, {}};
-}
-
 class InputAffineTest {
  public:
   InputAffineTest(Backend backend, const Shapes& shapes, std::uint64_t seed, std::int64_t missing)

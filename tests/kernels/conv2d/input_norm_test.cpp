@@ -52,15 +52,6 @@ Operands operands_of(Random& random, const Shapes& shapes, std::int64_t valid) {
   return o;
 }
 
-template <typename Problem>
-Maker maker_of(Kernel (*operation)(Backend, const Problem&, KernelRequest&), const Problem& problem) {
-  return [=](Backend backend, KernelRequest& request) { return operation(backend, problem, request); };
-}
-
-Tensor operand(const Tensor& result) {
-  return {{result.desc.dtype, result.desc.shape, Layout::any, nullptr}, result.values, {}};
-}
-
 // A backend's fused operation must give the results of its two separate operations.
 void expect_that_of_two(Backend backend, bool half, const Operands& o, const Conv2dProblem& plain,
                         const BatchNormProblem& norm) {
